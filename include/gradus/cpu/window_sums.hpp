@@ -1,6 +1,6 @@
-// What convolutions are made of: sums over the numbers that windows see, a tile of them in registers, and ways to cut a
-// result into tiles. A lane does what a single number would, so the size of a tile and the width of a register do not
-// show in the bits.
+// This header has what convolutions are made of: sums over the numbers that windows see, a tile of them in registers,
+// and ways to cut a result into tiles. A lane does what a single number would, so the size of a tile and the width of a
+// register do not change the bits.
 #pragma once
 #include "tile.hpp"
 #include "windows.hpp"
@@ -9,7 +9,7 @@ namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
 
-// A run of channels that is no longer than a register.
+// These load and store a run of channels that is no longer than a register.
 template <class N>
 GRADUS_INLINE N load_run(const typename N::value_type* p, std::size_t n) {
   return n == N::width ? N::load(p) : load_first<N>(p, n);
@@ -25,10 +25,12 @@ constexpr int window_rows(int registers) { return registers == 1 ? 15 : tile_row
 constexpr int window_rows(int registers) { return tile_rows(registers); }
 #endif
 
-// Of the last register of a tile: all its numbers count; so many do; as many as it is told.
+// The template argument Last says how many lanes of a tile's last register count: all (whole_register), a positive
+// number, or as many as it is told at run time (some_of_register).
 inline constexpr int whole_register = 0, some_of_register = -1;
 
-// Rows x Registers sums: add(x, row, step, y, y_stride, steps) adds x[r * row + p * step] * y[p * y_stride + q] over p.
+// This holds Rows x Registers sums. add(x, row, step, y, y_stride, steps) adds x[r * row + p * step] * y[p * y_stride +
+// q] over p.
 template <class N, int Rows, int Registers, int Last>
 struct sums_of_rows {
   using T = typename N::value_type;
@@ -44,11 +46,12 @@ struct sums_of_rows {
                          std::int64_t steps) {
     add(x, row, step, y, y_stride, steps, row_places{}, std::make_integer_sequence<int, (Rows + 2) / 3>{});
   }
-  // Rows that lie one number apart.
+  // Does the same for rows that lie one number apart.
   GRADUS_INLINE void add_close(const T* x, std::int64_t step, const T* y, std::int64_t y_stride, std::int64_t steps) {
     for (std::int64_t p = 0; p < steps; ++p) add_one(x + p * step, y + p * y_stride, row_places{});
   }
-  // Rows that are the numbers under filters, from the one First: Run of them lie in each line, and lines `down` exist.
+  // Does the same for rows that are the image values under the taps of a filter, from tap First on: each line of the
+  // filter has Run taps, lines of the image are Line numbers apart, and taps in lines outside `down` are left out.
   template <std::int64_t Run, std::int64_t Line, int First>
   GRADUS_INLINE void add_filter(const T* x, std::int64_t from, std::int64_t step, const T* y, std::int64_t y_stride,
                                 std::int64_t steps, visible down) {
@@ -64,7 +67,7 @@ struct sums_of_rows {
   GRADUS_INLINE void store(T* to, std::int64_t stride) const {
     each_row([&](int r, const N* v) __attribute__((always_inline)) { write(v, to + r * stride, register_places{}); });
   }
-  // to += sums, for rows from `skip`.
+  // Adds the sums to `to`, for rows from `skip` on.
   GRADUS_INLINE void accumulate(T* to, std::int64_t stride, std::int64_t skip) const {
     each_row([&](int r, const N* v) __attribute__((always_inline)) {
       if (r >= skip) add_to(v, to + r * stride, register_places{});
@@ -86,7 +89,7 @@ private:
     }
     (row_places{});
   }
-  // Unrolled by pack expansion: the sums must be registers.
+  // This is unrolled by pack expansion, because the sums must be registers.
   template <class F>
   static GRADUS_INLINE void each_sum(F f) {
     [&]<int... I>(std::integer_sequence<int, I...>) __attribute__((always_inline)) { (f(I), ...); }
@@ -98,7 +101,7 @@ private:
     else
       memory::read_part(v, y, last(), register_places{});
   }
-  // Rows are addressed from every third: a machine address adds one or two strides to a pointer.
+  // Rows are addressed from every third one, because a machine address adds one or two strides to a pointer.
   template <int... R, int... G>
   GRADUS_INLINE void add(const T* x, std::int64_t row, std::int64_t step, const T* y, std::int64_t y_stride,
                          std::int64_t steps, std::integer_sequence<int, R...>, std::integer_sequence<int, G...>) {
@@ -139,9 +142,9 @@ private:
   static GRADUS_INLINE void add_run(N v, T* to, std::size_t n) { store_run(load_run<N>(to, n) + v, to, n); }
 };
 
-// to += rows, one after another, each `stride` after the one before, so that they overlap; rows before `skip` are left
-// out. Each number of `to` is read and written once: what was just written cannot be read again soon, unless it is read
-// just as it was written. A row is n numbers with a register of zeros before and after it.
+// Adds rows to `to`, one after another, each `stride` after the one before, so that they overlap; rows before `skip`
+// are left out. Each number of `to` is read and written once, because what was just written cannot be read again soon,
+// unless it is read just as it was written. A row is n numbers with a register of zeros before and after it.
 template <class N, class T>
 GRADUS_INLINE void add_overlapping(const T* rows, std::int64_t pitch, std::int64_t n, std::int64_t skip,
                                    std::int64_t count, T* to, std::int64_t stride) {
@@ -157,8 +160,8 @@ GRADUS_INLINE void add_overlapping(const T* rows, std::int64_t pitch, std::int64
   }
 }
 
-// f(c, some) with a number type, a count of registers and what of the last counts, for runs of n channels. Where n is a
-// constant (not 0), what it does not need is not compiled.
+// Calls f(c, some) with a number type, a count of registers and what of the last counts (Last), for runs of n channels.
+// Where n is a constant (not 0), what it does not need is not compiled.
 template <class A, class T, std::int64_t Constant, class F>
 GRADUS_INLINE void in_registers(std::int64_t n, F f) {
   using N = pack<T, A>;
@@ -183,7 +186,7 @@ GRADUS_INLINE void in_registers(std::int64_t n, F f) {
   }
 }
 
-// f(first, skip) with a count of rows, for tiles over the rows [first, last). The last tile may begin in the one
+// Calls f(first, skip) with a count of rows, for tiles over the rows [first, last). The last tile may begin in the one
 // before: `skip` of its rows are done already. Where there are `Constant` rows (not 0), tiles are about equal.
 template <int Most, std::int64_t Constant, class F>
 GRADUS_INLINE void in_tiles(std::int64_t first, std::int64_t last, F f) {
@@ -197,8 +200,8 @@ GRADUS_INLINE void in_tiles(std::int64_t first, std::int64_t last, F f) {
     constexpr std::int64_t tiles = (Constant + Most - 1) / Most;
     run.template operator()<static_cast<int>((Constant + tiles - 1) / tiles)>();
   } else {
-    // The height that computes least twice, a tile costing about two rows more than it has.
-    // Without vectors it is one of two: there, it is the memory of the code that is dear.
+    // This chooses the height of the least cost, where rows may be computed twice and a tile costs about two rows more
+    // than it has. Without vectors it is one of two heights, because memory for code is scarce there.
     constexpr bool few = GRADUS_SIMD == 0;
     constexpr int heights[] = {Most, few ? 1 : Most * 4 / 5, few ? 1 : Most * 2 / 3, few ? 1 : Most / 3};
     int best = 1;

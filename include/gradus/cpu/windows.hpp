@@ -1,4 +1,4 @@
-// Where the windows of convolutions and pools lie in their images.
+// This header says where the windows of convolutions and pools lie in their images.
 #pragma once
 #include <cstdint>
 
@@ -6,7 +6,8 @@
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
-// The extents as ops/conv.hpp lowers them. Constants where the shape is known when compiling: `known` is then true.
+// These are the extents as ops/conv.hpp lowers them. They are constants where the shape is known when compiling:
+// `known` is then true.
 template <class S, bool = S::is_fixed>
 struct windows {
   static constexpr bool known = false;
@@ -35,13 +36,14 @@ struct windows<S, true> {
                                 above = S::raw(11), left = S::raw(12);
   explicit windows(const S& s) : images(s.dim(0)) {}
 };
-// The part [first, last) of a window of k places at `start` that lies in [0, n).
+// This is the part [first, last) of a window of k places at `start` that lies in [0, n).
 struct visible {
   std::int64_t first, last;
   constexpr visible(std::int64_t start, std::int64_t k, std::int64_t n)
       : first(start < 0 ? -start : 0), last(n - start < k ? n - start : k) {}
 };
-// Of n windows of k places, `stride` apart and beginning at -before, those that lie in [0, extent) as a whole.
+// These are the windows that lie in [0, extent) as a whole, of n windows of k places that are `stride` apart and begin
+// at -before.
 struct whole_windows {
   std::int64_t first, last;
   constexpr whole_windows(std::int64_t n, std::int64_t k, std::int64_t stride, std::int64_t before, std::int64_t extent)
@@ -52,7 +54,7 @@ struct whole_windows {
   }
 };
 
-// What is a constant of a kernel that sees G, or 0.
+// These are the extents that are constants in a kernel that sees G, or 0.
 template <class G>
 struct known_windows {
   static constexpr std::int64_t in = 0, out = 0, kh = 0, kw = 0, run = 0, across = 0;
