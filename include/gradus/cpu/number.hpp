@@ -6,8 +6,8 @@
 //   template <class N> N relu(N x) { return max(x, N(0)); }
 //
 // T is float or double; A is `fast`, `portable` or `approximate`. A number supports + - * / and unary -, comparisons
-// (which give a mask), and, as functions found by their argument: fma sqrt abs copysign min max select both either
-// round floor.
+// (which give a mask), and, as functions found by their argument: fma sqrt abs copysign min max select round floor.
+// detail::both and detail::either join two masks.
 #pragma once
 #include <bit>
 #include <cfloat>

@@ -119,8 +119,8 @@ struct op_kernel<&cards::max_pool_grad> {
           s, dx, [&]<bool Apart>(const auto& v) __attribute__((always_inline)) {
             detail::along_channels<A, T>(
                 g.in, [&]<class N>(std::int64_t c, std::size_t n) __attribute__((always_inline)) {
-                  // `best` is the place in the window of the first number that is the largest. Numbers count exactly to
-                  // 2^24.
+                  // `best` is the place in the window of the first number that is the largest. A float counts exactly
+                  // to 2^24.
                   const T* from = x + v.first + c;
                   N most = detail::load_run<N>(from, n), best(T(0)), place(T(0));
                   const N one(T(1));
