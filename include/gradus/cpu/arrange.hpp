@@ -1,5 +1,5 @@
-// Kernels that move elements: they copy bytes, so one text serves every dtype of a width. All but pad, which writes
-// some places twice, are divided.
+// These kernels move elements: they copy bytes, so one text serves every dtype of a width. All but range, and pad,
+// which writes some places twice, are divided among threads.
 #pragma once
 #include <cstring>
 
@@ -9,7 +9,7 @@
 namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
-// Calls f with the bytes of an element of types[I] as a constant.
+// Calls f with the bytes of an element of types[I] as a template argument.
 template <int I, class S, class F>
 void by_width(const S& s, F f) {
   switch (gradus::size_of(s.type(I))) {
@@ -19,7 +19,7 @@ void by_width(const S& s, F f) {
   default: return f.template operator()<8>();
   }
 }
-// An extent inside the first, which alone may be the rows: 0 is 0.
+// Returns an extent other than the first, which alone may be the rows: here 0 means 0.
 template <class S>
 std::int64_t inner(const S& s, int i) {
   return s.raw(i) == 0 ? 0 : s.dim(i);
@@ -32,13 +32,13 @@ void fill(std::byte* to, const std::byte* one, std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) std::memcpy(to + i * Width, one, Width);
 }
 
-// Loops outside a run: extents and the steps of two arrays, in elements.
+// These are the loops outside a run: their extents, and the strides of two arrays, in elements.
 struct box_loops {
   int loops = 0;
   std::int64_t extent[max_rank] = {}, step[max_rank] = {}, other[max_rank] = {};
   std::int64_t begin = 0;  // of the outermost loop
 
-  // What is this caller's: places of the outermost loop, or the only run.
+  // Keeps this caller's share: places of the outermost loop, or the only run.
   template <class S>
   void divide(const S& s) {
     const index_range mine = s.share(loops == 0 ? 1 : extent[0]);
@@ -48,7 +48,7 @@ struct box_loops {
   }
   bool nothing = false;
 
-  // f(offset, other offset) for every place of the loops, the last one fastest.
+  // Calls f(offset, other offset) for every iteration of the loops, the last loop fastest.
   template <class F>
   void each(F f) const {
     if (nothing) return;
@@ -69,7 +69,8 @@ struct box_loops {
   }
 };
 
-// The box of a slice or a pad: runs of the inner array, and where they begin in the outer one.
+// Returns the loops of a slice or a pad: over runs of `run` elements of the inner array, and over where they begin in
+// the outer one, from `origin` on.
 template <class S>
 box_loops box_walk(const S& s, std::int64_t& run, std::int64_t& origin) {
   box_loops w;
@@ -97,7 +98,7 @@ struct op_kernel<&cards::transpose> {
   static void run(const S& s, std::byte* const* a) {
     detail::by_width<0>(s, [&]<int Width>() {
       const int loops = s.raw(0);
-      std::int64_t step[max_rank] = {};  // of the operand, for each loop of the result
+      std::int64_t step[max_rank] = {};  // the operand's stride for each loop of the result
       for (int i = 0; i < loops; ++i) {
         step[i] = 1;
         for (int j = 0; j < loops; ++j)

@@ -1,9 +1,9 @@
-// Attention, a head at a time: scores, mask, softmax and products are computed in blocks of 64 positions that stay in
-// the first-level cache, read and written where they lie among the other heads.
+// These kernels compute attention a head at a time: scores, mask, softmax and products, in blocks of 64 positions that
+// stay in the first-level cache, read and written where they lie among the other heads.
 //
-// Arithmetic: every product is a chain of fused multiply-adds in order of the position summed over (scores: of the
-// place in the head); a causal chain may run on through weights of +0, to the end of the group of eight rows. Row sums
-// are the trees of every row. A weight is e^(x - most) times 1 / sum.
+// Arithmetic: every product is a chain of fused multiply-adds in order of the position summed over (for scores: of the
+// place in the head). A causal chain may run on through weights of +0, to the end of the group of eight rows. Row sums
+// are trees, as everywhere. A weight is e^(x - most) times 1 / sum.
 #pragma once
 #include "../ops/attention.hpp"
 #include "kernel.hpp"
@@ -18,10 +18,10 @@ template <class T, class A>
 struct attending {
   using N = pack<T, A>;
   static constexpr auto width = static_cast<std::int64_t>(N::width);
-  static constexpr std::int64_t block = N::width > 1 ? 64 : 16;  // positions; without registers: a small stack
-  static constexpr std::int64_t group = 8;                       // rows that see equally far
+  static constexpr std::int64_t block = N::width > 1 ? 64 : 16;  // positions; fewer without SIMD, for a small stack
+  static constexpr std::int64_t group = 8;                       // rows with the same reach
 
-  // Along a product, places first <= p < last; none: the tile is not wanted.
+  // These are the terms first <= p < last of a product's sums. If there are none, the tile is not computed.
   struct reach {
     std::int64_t first, last;
   };
@@ -34,7 +34,8 @@ struct attending {
   bool causal;
   std::int64_t wide = heads * each, stride = 3 * wide;
 
-  // c += (or =) a b, Rows x Columns registers; `count` places of a register if it is a part of one.
+  // Computes c = a b, or c += a b if `adds`, for a tile of Rows rows x Columns registers. If Part, only the first
+  // `count` places of the register are used.
   template <int Rows, int Columns, bool Part>
   static GRADUS_INLINE void tile(T* c, std::int64_t c_row, bool adds, left_operand a, const T* b, std::int64_t b_row,
                                  std::int64_t steps, std::size_t count) {
@@ -62,7 +63,7 @@ struct attending {
           acc[r][q].store(to);
       }
   }
-  // c [m, n] = (or +=) a b. reaches(first row of a group, first column of a tile).
+  // Computes c [m, n] = a b, or += if `adds`. reaches(first row of a group, first column of a tile) returns a reach.
   template <class Reaches>
   static void multiply(T* c, std::int64_t c_row, bool adds, left_operand a, const T* b, std::int64_t b_row,
                        std::int64_t m, std::int64_t n, Reaches reaches) {
@@ -89,7 +90,7 @@ struct attending {
       if (j < n) columns.template operator()<8, 1, true>(j, static_cast<std::size_t>(n - j));
     }
   }
-  // to[p * block + q] = from[q * stride + p]: `n` positions of a head as columns.
+  // Transposes `n` positions of a head into columns: to[p * block + q] = from[q * from_row + p].
   void turn(T* to, const T* from, std::int64_t from_row, std::int64_t n) const {
     std::int64_t q = 0;
 #if GRADUS_SIMD && GRADUS_SHUFFLES
@@ -112,7 +113,7 @@ struct attending {
   static std::int64_t rest(std::int64_t n) { return n < block ? n : block; }
   T scale() const { return static_cast<T>(1 / __builtin_sqrt(static_cast<double>(each))); }
 
-  // One row of scores, `seen` of them, to weights; the others to 0.
+  // Turns one row of scores, of which the first `seen` count, into weights; the other weights are 0.
   void weigh(T* x, std::int64_t seen) const {
     constexpr T least = -std::numeric_limits<T>::infinity();
     const N by(scale());
@@ -162,7 +163,7 @@ struct attending {
     }
     for (std::int64_t i = 0; i < time; ++i) weigh(y + i * time, causal ? i + 1 : time);
   }
-  // How far a group of rows sees.
+  // Returns how many of `most` positions the group of rows from i on may attend to.
   std::int64_t seen(std::int64_t i, std::int64_t most) const { return causal && i + group < most ? i + group : most; }
 
   void mix(T* y, const T* weights, const T* values) const {
@@ -172,7 +173,7 @@ struct attending {
              });
   }
 
-  // d of queries, keys and values; dy and y are [time, wide].
+  // Computes the gradients of queries, keys and values; dy and y are [time, wide].
   void gradients(T* dq, const T* q, const T* weights, const T* y, const T* dy) const {
     const T *keys = q + wide, *values = q + 2 * wide;
     T *dkeys = dq + wide, *dvalues = dq + 2 * wide;
@@ -183,7 +184,7 @@ struct attending {
       turn(turned, values + k * stride, stride, n);
       for (std::int64_t r = first; r < time; r += block) {
         const std::int64_t rows = rest(time - r);
-        const bool corner = causal && r == k;  // on the diagonal
+        const bool corner = causal && r == k;  // the block lies on the diagonal
         const auto along = [&](std::int64_t i, std::int64_t) -> reach { return {0, corner ? seen(i, n) : n}; };
         const auto down = [&](std::int64_t j, std::int64_t) -> reach { return {corner ? j : 0, rows}; };
         const T* w = weights + r * time + k;
@@ -202,7 +203,7 @@ struct attending {
   }
 
 private:
-  // ds = w (dw - sum(w dw)) / sqrt(each), where sum(w dw) = sum(y dy): ds holds dw.
+  // Computes ds = w (dw - sum(w dw)) / sqrt(each), where sum(w dw) = sum(y dy). On entry, ds holds dw.
   void score_gradients(T* ds, const T* w, const T* y, const T* dy, std::int64_t n) const {
     const N mean(dot<A>(y, dy, static_cast<std::size_t>(each))), by(scale());
     const auto at = [&](N weight, N dw) __attribute__((always_inline)) { return weight * (dw - mean) * by; };
@@ -213,7 +214,7 @@ private:
   }
 };
 
-// f(attending, sample, head) for the heads of this caller's share.
+// Calls f(attending, index, sample, head) for this caller's share of the heads of all samples.
 template <class T, class A, class S, class F>
 void each_head(const S& s, F f) {
   const std::int64_t heads = s.dim(1);

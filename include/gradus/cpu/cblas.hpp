@@ -1,9 +1,10 @@
-// The door to CBLAS (OpenBLAS, BLIS, MKL, Accelerate): large matrix products, float and double. A leaf: include it
-// where it is wanted and link the library (find_package(gradus COMPONENTS cblas), then gradus::cblas).
+// This header connects gradus to CBLAS (OpenBLAS, BLIS, MKL, Accelerate) for large matrix products of float and double.
+// No other header includes it: include it where it is wanted and link the library (find_package(gradus COMPONENTS
+// cblas), then gradus::cblas).
 //
-// Those libraries have threads of their own; OPENBLAS_NUM_THREADS=1 (BLIS_NUM_THREADS, MKL_NUM_THREADS) leaves dividing
-// to this library. OpenBLAS chooses its kernels by the name of the processor and takes slow ones for a name that it
-// does not know, five times slower where measured: OPENBLAS_CORETYPE=SKYLAKEX names one (docs/rooms/cpu.md).
+// Those libraries have threads of their own; OPENBLAS_NUM_THREADS=1 (BLIS_NUM_THREADS, MKL_NUM_THREADS) leaves the
+// division of work to gradus. OpenBLAS chooses its kernels by the name of the processor and takes slow ones for a name
+// that it does not know, five times slower where measured: OPENBLAS_CORETYPE=SKYLAKEX names one (docs/rooms/cpu.md).
 #pragma once
 #include <cblas.h>
 
