@@ -1,15 +1,14 @@
-// Kernels of convolution: direct, with tiles of places x channels in registers (cpu/window_sums.hpp). Nothing is
-// unfolded into memory: a row of a window is a run of numbers in a row of the image, and so the numbers that one row of
-// the filters meets.
+// These kernels compute convolutions directly, with tiles of places x channels in registers (cpu/window_sums.hpp).
+// Nothing is unfolded into memory: a row of a window is a run of numbers in a row of the image, and these are the
+// numbers that one row of the filters multiplies.
 //
-// Order of sums, a function of shapes alone:
+// The order of sums is a function of shapes alone:
 // - conv2d: one chain of fma over (kh, kw, in), over the places inside the image.
 // - conv2d_filter: in each image one chain over (oh, ow), then the images are added in order from +0. Rows of places
-// that
-//   lie above or below the image are left out, places beside it count as zeros.
-// - conv2d_input: with 16 channels or more, or more than 256 numbers (kw * in) in a row of a window, one chain over
-//   (kh, kw, out). Else one chain over (kh, out) for each column ow of places that saw the pixel, and these are added
-//   over ow from +0.
+//   above or below the image are left out; places beside it count as zeros.
+// - conv2d_input: if the image has 16 channels or more, or a row of a window has more than 256 numbers (kw * in), one
+//   chain over (kh, kw, out). Else one chain over (kh, out) for each column ow of places that saw the pixel, and these
+//   are added over ow from +0.
 #pragma once
 #include <cstring>
 
@@ -22,13 +21,13 @@ namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
 
-// Places [first, last) of a row of a convolution, channels from c: written to `to`, which has `pitch` numbers a place.
-// Part: they may be some of the row.
+// Computes the places [first, last) of a row of a convolution, for the channels from c on, and writes them to `to`,
+// with `pitch` numbers from place to place. If Part, the places may be only some of the row.
 template <class N, int Registers, int Last, bool Part, class G, class T>
 GRADUS_INLINE void convolve_row(const G& g, std::int64_t row, std::int64_t first, std::int64_t last, std::int64_t c,
                                 std::size_t some, T* to, std::int64_t pitch, const T* x, const T* filters) {
   const std::int64_t top = row % g.oh * g.sh - g.above, line = g.w * g.in;
-  const std::int64_t above = (row / g.oh * g.h + top) * line;  // where the windows begin
+  const std::int64_t above = (row / g.oh * g.h + top) * line;  // where the windows' first row begins
   const visible down(top, g.kh, g.h);
   const whole_windows whole(g.ow, g.kw, g.sw, g.left, g.w);
   const auto tile = [&]<int Rows>(std::int64_t ow, std::int64_t from, std::int64_t columns) {
@@ -56,8 +55,9 @@ GRADUS_INLINE void convolve_row(const G& g, std::int64_t row, std::int64_t first
   edge(end, last);
 }
 
-// The gradient of a convolution as its filters' gradient reads it: of a row of an image, from one channel on,
-// f(place, numbers, pitch, count) for runs of the places [ow, ow + many). This one lies in memory.
+// This is the gradient of a convolution as the gradient of its filters reads it. Of a row of an image, from one channel
+// on, places() calls f(place, numbers, pitch, count) for runs of the places [ow, ow + many), where `place` counts from
+// ow. In this type the gradient lies in memory.
 template <class T>
 struct dense_gradient {
   const T* dy;
@@ -103,7 +103,7 @@ private:
   }
 };
 
-// operands: filters [kh, out, kw, in], dy
+// The operands are filters [kh, out, kw, in] and dy.
 template <>
 struct op_kernel<&cards::conv2d_input> {
   static constexpr bool divides = true;
@@ -128,7 +128,7 @@ private:
   static constexpr std::int64_t longest = 256;
   static constexpr bool gathers(std::int64_t in, std::int64_t kw) { return in >= 16 || kw * in > longest; }
 
-  // Registers hold channels of a pixel.
+  // Computes the gradient with the channels of a pixel in registers.
   template <class A, class T, class S, class G>
   static void gather(const S& s, const G& g, std::byte* const* a) {
     const index_range mine = s.share(g.images * g.h);
@@ -139,14 +139,15 @@ private:
               gather_row<N, Registers, Last>(g, row, w, c, some, at<T>(a, 0), at<const T>(a, 1), at<const T>(a, 2));
         });
   }
-  // Pixels w, w + sw, w + 2 sw ... of a row see the same columns of the filters: first, first + sw, ...
+  // The gradients of pixels w, w + sw, w + 2 sw ... of a row sum over the same columns of the filters: first, first +
+  // sw, ... The window at place `nearest` has pixel w in its column `first`.
   template <class N, int Registers, int Last, class G, class T>
   static void gather_row(const G& g, std::int64_t row, std::int64_t w, std::int64_t c, std::size_t some, T* dx,
                          const T* filters, const T* dy) {
     const std::int64_t run = g.kw * g.in, image = row / g.h, below = row % g.h + g.above;
-    const std::int64_t first = (w + g.left) % g.sw, nearest = (w + g.left) / g.sw;  // its place, for pixel 0
+    const std::int64_t first = (w + g.left) % g.sw, nearest = (w + g.left) / g.sw;  // for pixel 0, which is w
     const std::int64_t columns = first < g.kw ? (g.kw - 1 - first) / g.sw + 1 : 0;
-    // As seen from the pixels, the places lie mirrored.
+    // Seen from the pixels, the places lie in reverse order.
     const detail::whole_windows whole((g.w - w + g.sw - 1) / g.sw, columns, 1, columns - 1 - nearest, g.ow);
     const auto tile = [&]<int Rows>(std::int64_t pixel, std::int64_t) {
       detail::sums_of_rows<N, Rows, Registers, Last> sums(some);
@@ -168,7 +169,7 @@ private:
     for (std::int64_t i = whole.last; i < pixels; ++i) tile.template operator()<1>(i, 0);
   }
 
-  // Registers hold channels of all pixels in a row of a window: they lie one after another.
+  // Computes the gradient with the channels of all pixels in a row of a window in registers: they are adjacent.
   template <class A, class T, class S, class G>
   static void scatter(const S& s, const G& g, std::byte* const* a) {
     const std::int64_t line = g.w * g.in;
@@ -228,7 +229,7 @@ private:
 
 namespace detail {
 
-// The gradient of filters; Up: dense_gradient, or another that gives the same numbers.
+// This computes the gradient of the filters. Up is dense_gradient, or another type that gives the same numbers.
 struct filter_gradient {
   template <class A, class T, class S, class Up>
   static void run(const S& s, T* df, const T* x, const Up& dy) {
@@ -260,7 +261,7 @@ struct filter_gradient {
   }
 
 private:
-  static constexpr std::int64_t tall = 60;  // rows [in] of the result in a piece
+  static constexpr std::int64_t tall = 60;  // rows of the result in a piece, of kw * in
 
   template <class N, int Registers, int Last, class G, class T, class Up>
   static void piece(const G& g, std::int64_t kh, index_range rows, std::size_t some, T* df, const T* x, Up dy) {
@@ -282,7 +283,7 @@ private:
                   [&](std::int64_t place, const T* up, std::int64_t pitch, std::int64_t count) __attribute__((
                       always_inline)) { sums.add_close(numbers + place * step, step, up, pitch, count); });
             };
-            // Through a copy with zeros where the row of the image ends.
+            // Adds from a copy that has zeros where the row of the image ends.
             const auto framed = [&](std::int64_t ow, std::int64_t many) __attribute__((always_inline)) {
               T frame[longest_frame];
               const std::int64_t place = first + ow * step, n = (many - 1) * step + Rows;
@@ -306,7 +307,7 @@ private:
   }
   static constexpr std::int64_t longest_frame = 512;
 
-  // Where a row of a window is too short to keep the machine busy, all rows of the filters at once.
+  // Where a row of a window is too short to keep the machine busy, the sums of all rows of the filters run at once.
   template <class G>
   static constexpr std::int64_t framed_line = ((G::ow - 1) * G::sw + G::kw) * G::in;
   template <class G>
@@ -357,7 +358,7 @@ private:
 
 }  // namespace detail
 
-// operands: x, dy
+// The operands are x and dy.
 template <>
 struct op_kernel<&cards::conv2d_filter> {
   static constexpr bool divides = true;

@@ -1,7 +1,8 @@
-// Kernels of depthwise convolution. Vector registers hold channels of the result: in filters and in results they lie
-// side by side, and in images as well where the multiplier is 1. Where it is not, a register of a pixel is spread.
+// These kernels compute depthwise convolutions. Vector registers hold channels of the result: these are adjacent in
+// filters and in results, and in images as well where the multiplier is 1. Where it is not, each channel of a pixel is
+// spread to all its channels of the result.
 //
-// Order of sums, a function of shapes alone. Every sum goes over places inside the image and begins at +0:
+// The order of sums is a function of shapes alone. Every sum goes over places inside the image and begins at +0:
 // - depthwise_conv2d: one chain of fma over (kh, kw).
 // - depthwise_conv2d_filter: in each image one chain over (oh, ow), then the images are added in order from +0.
 // - depthwise_conv2d_input: one chain over (kh, kw) for each of the channels of the result that a channel of the image
@@ -17,14 +18,14 @@ namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
 
-// N::width channels of the result, or in part some of them.
+// These are N::width channels of the result, or, if Part, the first `some` of them.
 template <class N, bool Part>
 struct depthwise_channels {
   using numbers = N;
   using T = typename N::value_type;
   static constexpr bool one_of_each = true;
 
-  std::int64_t first, of_image;  // in the result, in the image
+  std::int64_t first, of_image;  // the first channel, in the result and in the image
   std::size_t some;
   depthwise_channels(std::int64_t c, std::size_t n, std::int64_t multiplier)
       : first(c), of_image(c / multiplier), some(n) {}
@@ -41,20 +42,20 @@ struct depthwise_channels {
     else
       x.store(p);
   }
-  // What they meet in a pixel.
+  // Returns the image values that these channels of a filter tap multiply.
   GRADUS_INLINE N pixel(const T* p) const { return read(p); }
 };
 #if GRADUS_SIMD
 template <class N>
 inline constexpr bool spreads = reads_parts<N> && simd::picked<typename N::value_type, sizeof(N)>::supported;
 
-// The same where a channel of the image has several of the result.
+// These are the same where a channel of the image has several channels of the result.
 template <class N, bool Part>
 struct spread_channels : depthwise_channels<N, Part> {
   using T = typename N::value_type;
   static constexpr bool one_of_each = false;
 
-  std::size_t seen = 1;  // channels of the image
+  std::size_t seen = 1;  // how many channels of the image they read
   typename N::words places;
   spread_channels(std::int64_t c, std::size_t n, std::int64_t multiplier)
       : depthwise_channels<N, Part>(c, n, multiplier) {
@@ -73,7 +74,8 @@ struct spread_channels : depthwise_channels<N, Part> {
 };
 #endif
 
-// f(channels) for registers of the channels [mine.first, mine.last) of the result, and lanes where they do not fit.
+// Calls f(channels) for registers of the channels [mine.first, mine.last) of the result, and for single lanes where
+// registers do not serve.
 template <class A, class T, class G, class F>
 void in_channels(const G& g, index_range mine, F f) {
   const std::int64_t multiplier = g.out / g.in;
@@ -102,7 +104,7 @@ void in_channels(const G& g, index_range mine, F f) {
     for (; c < mine.last; ++c) f(depthwise_channels<lane<T, A>, false>(c, 1, multiplier));
 }
 
-// Rows sums over the filters, of places `step` numbers apart.
+// These are Rows sums over the filters, for places `step` numbers apart.
 template <class Channels, int Rows>
 struct depthwise_sums {
   using N = typename Channels::numbers;
@@ -112,7 +114,7 @@ struct depthwise_sums {
   N sums[static_cast<std::size_t>(Rows)];
 
   GRADUS_INLINE depthwise_sums() { clear(row_places{}); }
-  // What `Own` says is read as channels of the result are; else it is a pixel.
+  // Adds a filter tap's products. If Own, x is read as channels of the result are; else x is a pixel.
   template <bool Own>
   GRADUS_INLINE void add(const Channels& c, const T* x, std::int64_t step, const T* filter) {
     add<Own>(c, x, step, c.read(filter), row_places{});
@@ -140,8 +142,9 @@ private:
   }
 };
 
-// As in_tiles, with fewer heights where the count of rows is not known: each is code for all kinds of channels. Without
-// vectors there is then no tile: a microcontroller that interprets has every kernel, and no memory to spare.
+// Works like in_tiles, with fewer heights where the number of rows is not known, because each is code for all kinds of
+// channels. Without vectors there is then no tile: a microcontroller that interprets has every kernel, and no memory to
+// spare.
 template <class N, std::int64_t Constant, class F>
 GRADUS_INLINE void in_place_tiles(std::int64_t first, std::int64_t last, F f) {
   constexpr int most = N::width == 1 ? 4 : 8, half = most / 2;
@@ -209,7 +212,7 @@ private:
   }
 };
 
-// operands: filters, dy
+// The operands are filters and dy.
 template <>
 struct op_kernel<&cards::depthwise_conv2d_input> {
   static constexpr bool divides = true;
@@ -228,14 +231,15 @@ struct op_kernel<&cards::depthwise_conv2d_input> {
   }
 
 private:
-  // Pixels w, w + sw, w + 2 sw ... of a row see the same columns of the filters: first, first + sw, ...
+  // The gradients of pixels w, w + sw, w + 2 sw ... of a row sum over the same columns of the filters: first, first +
+  // sw, ... The window at place `nearest` has pixel w in its column `first`.
   template <class G, class Channels, class T>
   static void one_row(const G g, std::int64_t row, std::int64_t w, const Channels c, T* dx, const T* filters,
                       const T* dy) {
     const std::int64_t image = row / g.h, below = row % g.h + g.above, pixels = (g.w - w + g.sw - 1) / g.sw;
-    const std::int64_t first = (w + g.left) % g.sw, nearest = (w + g.left) / g.sw;  // its place, for pixel 0
+    const std::int64_t first = (w + g.left) % g.sw, nearest = (w + g.left) / g.sw;  // for pixel 0, which is w
     const std::int64_t columns = first < g.kw ? (g.kw - 1 - first) / g.sw + 1 : 0;
-    // As seen from the pixels, the places lie mirrored.
+    // Seen from the pixels, the places lie in reverse order.
     const detail::whole_windows whole(pixels, columns, 1, columns - 1 - nearest, g.ow);
     const auto tile = [&]<int Rows>(std::int64_t pixel, std::int64_t skip) {
       detail::depthwise_sums<Channels, Rows> sums;
@@ -258,7 +262,7 @@ private:
     detail::in_place_tiles<typename Channels::numbers, alike<G>>(whole.first, whole.last, tile);
     for (std::int64_t i = whole.last; i < pixels; ++i) tile.template operator()<1>(i, 0);
   }
-  // How many pixels of a row see all columns of the filters, where that is a constant; else 0.
+  // This is how many pixels of a row sum over all columns of the filters, where that is a constant and sw is 1; else 0.
   template <class G>
   static constexpr std::int64_t alike = [] {
     if constexpr (G::known) {
@@ -268,7 +272,8 @@ private:
       return std::int64_t{0};
     }
   }();
-  // The sums of one pixel, to the channels of the image that they belong to, in order.
+  // Writes the sums of one pixel to the channels of the image that they belong to; those of one channel are added in
+  // order.
   template <class G, class Channels, class N, class T>
   static GRADUS_INLINE void give(const G& g, const Channels& c, N sums, T* dx) {
     if constexpr (Channels::one_of_each && N::width > 1) {
@@ -285,7 +290,7 @@ private:
   }
 };
 
-// operands: x, dy
+// The operands are x and dy.
 template <>
 struct op_kernel<&cards::depthwise_conv2d_filter> {
   static constexpr bool divides = true;
@@ -312,7 +317,8 @@ struct op_kernel<&cards::depthwise_conv2d_filter> {
   }
 
 private:
-  // f(first) with a count of taps: threes, and what is left together where it is a constant, else one by one.
+  // Calls f.operator()<taps>(first): by threes, then the rest at once where n is a constant, else one by one (without
+  // SIMD, all of them).
   template <std::int64_t Constant, class F>
   static GRADUS_INLINE void in_taps(std::int64_t n, F f) {
     std::int64_t k = 0;
@@ -322,7 +328,7 @@ private:
     if constexpr (Constant == 0)
       for (; k < n; ++k) f.template operator()<1>(k);
   }
-  // Down x Across numbers of a filter from (kh, kw) on: sums over an image in registers.
+  // Adds the sums over one image to Down x Across taps of a filter, from (kh, kw) on; the sums are in registers.
   template <int Down, int Across, class G, class Channels, class T>
   static void some_taps(const G g, std::int64_t image, std::int64_t kh, std::int64_t kw, const Channels c, T* df,
                         const T* x, const T* dy) {
