@@ -1,4 +1,5 @@
-// The CPU as a device: which kernel runs an op. `run` reaches it as a template argument only.
+// This header makes the CPU a device: it says which kernel runs an op. Code in run/ reaches it only as a template
+// argument.
 #pragma once
 #include "arrange.hpp"
 #include "attention.hpp"
@@ -20,7 +21,7 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// The user's own ops, beside the built-in ones, for graphs that are interpreted: ops<&my_card>{}.
+// This names the user's own ops, beside the built-in ones, for graphs that are interpreted: ops<&my_card>{}.
 template <const card*... Ops>
 struct ops {
   using policy_for = kind::operations;
@@ -30,19 +31,21 @@ struct ops {
 template <class Arithmetic>
 struct built_in_ops;
 
-// Arithmetic: `fast`, or `portable` for the same bits on every machine. What an updater needs is inherited.
+// Arithmetic is `fast` unless given; `portable` gives the same bits on every machine. What an updater needs is
+// inherited.
 template <arithmetic Arithmetic = fast>
 struct cpu : sweeps<Arithmetic> {
   using arithmetic_type = Arithmetic;
   using step_function = detail::chunk_function;
 
-  // One instantiation per signature: equal layers, and the graphs of one model, share it.
+  // Runs an op in a compiled step. There is one instantiation per signature: equal layers, and the graphs of one model,
+  // share it.
   template <detail::signature Signature>
   static void compiled(std::byte* const* args, const call_size& size, const kernel_details*) {
     op_kernel<Signature.op>::template run<Arithmetic>(
         detail::fixed<Signature>{size.rows, size.batch_size, size.part, size.parts}, args);
   }
-  // Where rows and batch are constants too; no two batch sizes share code.
+  // Runs an op where rows and batch size are constants too; no two batch sizes share code.
   template <detail::signature Signature, std::int64_t Rows, std::int64_t Batch>
   static void settled(std::byte* const* args) {
     op_kernel<Signature.op>::template run<Arithmetic>(detail::fixed_batch<Signature, Rows, Batch>{}, args);
@@ -53,7 +56,7 @@ struct cpu : sweeps<Arithmetic> {
         detail::dynamic{size.rows, size.batch_size, size.part, size.parts, *what->value, what->steps}, args);
   }
 
-  // Whether a call of this op can be divided among threads.
+  // This is true if a call of this op can be divided among threads.
   template <const card* Op>
   static constexpr bool divides = detail::divisible<Op>;
 
@@ -62,7 +65,8 @@ struct cpu : sweeps<Arithmetic> {
     initialize_variable(init, type, dims, seed, stream, to);
   }
 
-  // The same for what is known when compiled; no other drawing is in the program then.
+  // Does the same where type, kind and distribution are known at compile time; the program then has no code for other
+  // draws.
   template <dtype Type, int Kind, int Distribution>
   static void start(const initializer& init, detail::drawn_from<element_t<Type>> from, const shape& dims,
                     std::uint64_t seed, std::uint64_t stream, std::byte* to) {
@@ -73,19 +77,20 @@ struct cpu : sweeps<Arithmetic> {
   static constexpr auto drawing_of(const initializer& init, const shape& dims) {
     return detail::drawing_of<element_t<Type>>(init, dims);
   }
-  // The outer product of two rows, added to `sum` or, for the first one, written there: as `MatMul` of one term has it.
+  // Adds the outer product of two rows to `sum` or, if it is the first, writes it there: with the bits of a `MatMul` of
+  // one term.
   template <class T>
   static void add_outer(T* sum, const T* x, std::int64_t m, const T* y, std::int64_t n, bool first) {
     detail::add_outer<detail::pack<T, Arithmetic>>(sum, x, m, y, n, first);
   }
 
-  // Of tensors in an arena: a cache line where there are vectors, else what a double needs.
+  // This is the alignment of tensors in an arena: a cache line where there are vectors, else what a double needs.
   static constexpr std::size_t alignment = detail::pack<float, Arithmetic>::width > 1 ? 64 : alignof(double);
 
   struct entry {
     const card* op;
-    kernel_function run;                   // nullptr: elementwise, runs as part of an expression
-    detail::chunk_function chunk[5] = {};  // by computed type
+    kernel_function run;                   // nullptr: elementwise; the op runs as part of an expression
+    detail::chunk_function chunk[5] = {};  // by type_index of the computed type
     bool divides = false;
   };
   static constexpr int type_index(dtype t) {
@@ -115,7 +120,7 @@ struct cpu : sweeps<Arithmetic> {
   template <const card*... A, const card*... B, class... Rest>
   struct table<op_list<A...>, op_list<B...>, Rest...> : table<op_list<A..., B...>, Rest...> {};
 
-  // What an interpreted graph can run: the user's ops and the built-in ones.
+  // This is what an interpreted graph can run: the user's ops and the built-in ones.
   template <class UserOps = ops<>>
   struct registry {
     static const entry& find(const card* op) {
@@ -128,7 +133,7 @@ struct cpu : sweeps<Arithmetic> {
                      ? "frozen_ops<...>{} with the weights of every frozen layer of the graph (gradus/cpu/frozen.hpp)"
                      : "ops<&your_card>{}"));
     }
-    // The card of an op by its name; null: none.
+    // Returns the card of an op by its name, or null if there is none.
     static const card* named(std::string_view name) {
       for (const entry& e : table<typename UserOps::list>::entries)
         if (e.op != nullptr && e.op->name == name) return e.op;
@@ -137,9 +142,9 @@ struct cpu : sweeps<Arithmetic> {
   };
 };
 
-// The built-in ops of the interpreter: some 60 kernels and 200 formulas, most of what an interpreting file costs to
-// compile. gradus::compiled has them once (compiled/kernels.cpp). A program of many such files that does not link it
-// can have them in one file: define GRADUS_EXTERN_KERNELS everywhere, and write there
+// These are the built-in ops of the interpreter: some 60 kernels and 200 formulas, most of what an interpreting file
+// costs to compile. gradus::compiled has them once (compiled/kernels.cpp). A program of many such files that does not
+// link it can have them in one file: define GRADUS_EXTERN_KERNELS everywhere, and write in that file
 //   template struct gradus::built_in_ops<gradus::fast>;
 template <class Arithmetic>
 struct built_in_ops {
@@ -172,14 +177,15 @@ const card* built_in_ops<Arithmetic>::named(std::string_view name) {
 }
 #if defined(GRADUS_EXTERN_KERNELS) || defined(GRADUS_COMPILED)
 namespace detail {
-// `portable`, but in a build that it refuses (-ffast-math, x87): there even naming its kernels would be an error.
+// This is `portable`, except in a build that `portable` refuses (-ffast-math, x87): there even naming its kernels would
+// be an error.
 using compiled_beside_fast = std::conditional_t<reorders_arithmetic || !rounds_to_its_type, approximate, portable>;
 }  // namespace detail
 extern template struct built_in_ops<fast>;
 extern template struct built_in_ops<detail::compiled_beside_fast>;
 #endif
 
-// What updater and session run on unless told otherwise (declared in run/device.hpp).
+// This is what updater and session run on unless told otherwise (declared in run/device.hpp).
 struct default_device : cpu<fast> {
   template <arithmetic Arithmetic>
   using with = cpu<Arithmetic>;

@@ -1,5 +1,6 @@
-// A matrix product on operands in place, or packed panel by panel on the stack: what most products are (cpu/matmul.hpp
-// chooses). A few numbers at a time where there is little to do, else tiles of registers.
+// This computes a matrix product on operands in place, or packed panel by panel on the stack, as most products are
+// computed (cpu/matmul.hpp chooses). It takes a few numbers at a time where there is little to do, else tiles of
+// registers.
 #pragma once
 #include "dots.hpp"
 #include "few_rows.hpp"
@@ -14,8 +15,8 @@ struct direct_product {
   using N = pack<T, A>;
   using one = lane<T, A>;
   static constexpr auto width = static_cast<std::int64_t>(N::width);
-  static constexpr std::int64_t depth = 256;                // of a packed panel of op(b), of two registers
-  static constexpr int row_registers = 2 * tile_registers;  // of a single row
+  static constexpr std::int64_t depth = 256;                // of a packed panel of op(b), at most two registers wide
+  static constexpr int row_registers = 2 * tile_registers;  // of the tile of a single row
   static constexpr std::int64_t row_columns = row_registers * width;
 
   matrix_product<T> g;
@@ -33,7 +34,8 @@ struct direct_product {
         },
         plus{});
   }
-  // Sums of this kind are code of some size: one function for all, or, where all extents are known, part of the kernel.
+  // The code of such sums is long, so it is one function for all or, where all their extents are known, part of the
+  // kernel.
   template <bool Inlined>
   GRADUS_INLINE one dot_of(const T* x, const T* y) const {
     if constexpr (Inlined)
@@ -56,8 +58,8 @@ struct direct_product {
                                             std::size_t count) {
     dots<Number>(x, 1, y, stride, k, count, std::make_integer_sequence<int, 16>{}).store(to);
   }
-  // Where sums are dots. Numbers of k lie side by side in at least one operand, rows or columns in the other. Columns:
-  // g.n where that is known, else 0.
+  // Computes a product whose sums are dots. The numbers along k are adjacent in one operand at least; in the other,
+  // they, its rows or its columns are. Columns is g.n where that is known, else 0.
   template <bool Inlined, std::int64_t Columns = 0, class E>
   GRADUS_INLINE void run_dots(const E& e) const {
     const T *a = g.a.at, *b = g.b.at;
@@ -91,12 +93,13 @@ struct direct_product {
     run_dots<false>(e);
   }
 
-  // A few numbers that are no dots: into the kernel of this very shape, without a call. False where it cannot be so.
+  // Computes a few numbers that are not dots, inlined into the kernel of this very shape. Returns false where it
+  // cannot.
   template <std::int64_t Columns = 0, class E>
   GRADUS_INLINE bool run_small(const E& e) const {
     if (g.k == 0) return false;
     const bool column = Columns > 0 ? Columns == 1 : g.n == 1;
-    if (column && g.a.row() == 1 && g.stride == 1 && (reads_parts<N> || g.m % width == 0)) {  // a column of chains
+    if (column && g.a.row() == 1 && g.stride == 1 && (reads_parts<N> || g.m % width == 0)) {  // one chain per lane
       for (std::int64_t i = 0; i < g.m; i += width) {
         const auto count = static_cast<std::size_t>(g.m - i < width ? g.m - i : width);
         N acc(T(0));
@@ -142,8 +145,8 @@ struct direct_product {
     return true;
   }
 
-  // Tiles of one column panel. Where the number of rows is known, of nearly the same height; else from the tallest that
-  // fit to single rows.
+  // Computes the tiles of one column panel. Where the number of rows is known, they are of nearly the same height; else
+  // they go from the tallest that fit down to single rows.
   template <int Registers, bool Part, std::int64_t Rows, class E>
   static void rows_of(const tile_work<T>& w, const E& e) {
     constexpr int most = tile_rows(Registers);
@@ -151,7 +154,8 @@ struct direct_product {
     constexpr std::int64_t parts =
         Rows == 0 ? 1 : tiles_down;  // a division by zero is diagnosed where it is not reached, too
     constexpr int even = Rows == 0 ? most : static_cast<int>((Rows + parts - 1) / parts);
-    // Eight sums in flight are too few: then as where the number is not known, and most is made a sum of fours.
+    // Eight sums in flight are too few: the tiles are then those of an unknown number of rows, with the tallest height
+    // rounded down to a multiple of four.
     constexpr bool known = Rows != 0 && !(Registers == 1 && tiles_down > 1 && even <= 8);
     constexpr int tall = known ? even : Rows == 0 ? most : most / 4 * 4;
     constexpr int less = known ? tall - 1 : (Registers > 2 || most >= 8 ? 4 : 2);
@@ -162,7 +166,7 @@ struct direct_product {
       first.tall = tall_tiles * tall;
       i = tiles<N, tall, Registers, Part>::down(first, i, e);
     } else if (w.tall >= tall) {
-      if constexpr (!known) {  // so many of the lower ones that few single rows are left
+      if constexpr (!known) {  // leaves rows for one or two lower tiles if fewer single rows are then left
         std::int64_t lower = 0;
         for (int many = 1; many < 3; ++many)
           if (const std::int64_t rest = w.tall - many * less; rest >= 0 && rest % tall < (w.tall - lower) % tall)
@@ -180,7 +184,8 @@ struct direct_product {
     return {g.a.at, g.a.row(), g.a.step(), g.b.at + j, g.b.stride, g.c + j, g.stride,
             g.k,    g.m,       wide,       true,       true,       g.row,   g.column + j};
   }
-  // Columns from j on, as many as Registers hold or `wide`. Parts: such tiles as read parts of registers are there.
+  // Computes the columns from j on, as many as Registers hold, or `wide` if that is fewer. If Parts, tiles that read
+  // parts of registers exist for them.
   template <int Registers, bool Parts, std::int64_t Rows, class E>
   void panel(std::int64_t j, std::int64_t wide, const E& e) const {
     const bool part = wide < Registers * width;
@@ -192,8 +197,7 @@ struct direct_product {
   }
   template <int Registers, std::int64_t Rows, class E>
   [[gnu::noinline]] void packed_panel(std::int64_t j, std::int64_t wide, const E& e) const {
-    if constexpr (Registers >
-                  2) {  // narrower and deeper: a panel is read for every tile, the result only for every block
+    if constexpr (Registers > 2) {  // narrow and deep: a panel is read for every tile, the result only for every block
       const std::int64_t pair = 2 * width;
       for (; wide > width; j += pair, wide -= pair) packed_panel<2, Rows>(j, wide < pair ? wide : pair, e);
       if (wide > 0) packed_panel<1, Rows>(j, wide, e);
@@ -215,13 +219,13 @@ struct direct_product {
     }
   }
 
-  // One row: more registers side by side, so that there are chains enough.
+  // Computes one row, with more registers side by side, so that there are enough chains.
   template <class E>
   void single_row(const E& e) const {
     for (std::int64_t j = 0; j < g.n; j += row_columns)
       tiles<N, 1, row_registers, false>::down(work(j, row_columns), 0, e);
   }
-  // Columns whose number is not known.
+  // Computes the columns from j on where their number is not known.
   template <class E>
   [[gnu::noinline]] void columns_from(std::int64_t j, const E& e) const {
     constexpr int most = tile_registers;
@@ -230,14 +234,15 @@ struct direct_product {
       for (; j + 2 * width <= g.n; j += 2 * width) panel<2, false, 0>(j, 2 * width, e);
     for (; j < g.n; j += width) panel<1, false, 0>(j, g.n - j < width ? g.n - j : width, e);
   }
-  // Columns whose number is: in panels of nearly the same width; how many registers the wide ones and the others have.
+  // This divides a known number of columns into panels of nearly the same width: it says how many registers the wide
+  // panels and the others have.
   template <std::int64_t Columns>
   struct panels_of {
     static constexpr std::int64_t registers = (Columns + width - 1) / width;
     static constexpr std::int64_t panels = (registers + tile_registers - 1) / tile_registers;
     static constexpr int wide = Columns == 0 ? 2 : static_cast<int>((registers + panels - 1) / panels);
     static constexpr std::int64_t wide_panels = registers - panels * (wide - 1);
-    static constexpr bool even = wide_panels == panels;  // then a share of the columns is some of them
+    static constexpr bool even = wide_panels == panels;  // then each share of the columns is whole panels
   };
   template <std::int64_t Rows, std::int64_t Columns, class E>
   void known_columns(const E& e) const {
@@ -258,12 +263,12 @@ struct direct_product {
     tiles<N, static_cast<int>(Rows), static_cast<int>(Columns / width), false>::alone(w, e);
   }
 
-  // Where packing both operands pays. Not where there are no registers: such a machine has no stack for it.
+  // Returns whether packing both operands pays. Without SIMD it never does: such a machine has no stack for it.
   static constexpr bool is_large(std::int64_t m, std::int64_t n, std::int64_t k) {
     return N::width > 1 && m >= 256 && n >= 256 && k >= 256 && m * n * k >= std::int64_t{1} << 28;
   }
-  // Rows and Columns of the whole: how many there are, where that is known, else 0. MayBeLarge: false where shape says
-  // that it is not.
+  // Rows and Columns are those of the whole product where they are known, else 0. MayBeLarge is false where the known
+  // extents rule a large product out.
   template <std::int64_t Rows, std::int64_t Columns, bool MayBeLarge, class E>
   void run(const E& e) const {
     if (g.m == 0 || g.n == 0) return;

@@ -1,5 +1,5 @@
-// Matrix products of so few elements that chains over k would leave the machine waiting: their elements are trees of
-// `dot`.
+// These are matrix products of so few elements that chains over k would leave the machine waiting. Their elements are
+// trees of `dot` instead.
 #pragma once
 #include <cstdint>
 #include <utility>
@@ -11,12 +11,12 @@ namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
 
-// Whether the elements of [m, k] x [k, n] are trees; of the whole product, not of a part.
+// Returns whether the elements of [m, k] x [k, n] are trees. The extents are those of the whole product, not of a part.
 constexpr bool sums_are_dots(std::int64_t m, std::int64_t k, std::int64_t n) {
   return k >= 8 && (n == 1 || (m == 1 && n <= 16));
 }
 
-// The sums over k of x[p * step] y[p * stride + q], for the first `count` places q, each the tree of `dot`.
+// Returns the sums over k of x[p * step] y[p * stride + q], for the first `count` places q; each is the tree of `dot`.
 template <class N, class T, int... C>
 GRADUS_INLINE N dots(const T* x, std::int64_t step, const T* y, std::int64_t stride, std::int64_t k, std::size_t count,
                      std::integer_sequence<int, C...>) {
