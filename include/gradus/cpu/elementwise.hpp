@@ -1,6 +1,6 @@
-// The formulas of the elementwise ops, and how the compiled step sweeps an expression made of them: unrolled. (The
-// interpreter's way is in cpu/interpret.hpp.) Every lane computes the same formula in the same order, so both give the
-// same bits, tails included.
+// This header has the formulas of the elementwise ops, and the unrolled sweep by which the compiled step computes an
+// expression made of them. (The interpreter's sweep is in cpu/interpret.hpp.) Every lane computes the same formula in
+// the same order, so both give the same bits, tails included.
 #pragma once
 #include <type_traits>
 #include <utility>
@@ -58,7 +58,7 @@ GRADUS_FORMULA(floor, (N a), floor(a))
 GRADUS_FORMULA(erf, (N a), erf(a))
 GRADUS_FORMULA(tanh, (N a), tanh(a))
 GRADUS_FORMULA(sigmoid, (N a), sigmoid(a))
-GRADUS_FORMULA(relu, (N a), select(a <= N(0), N(0), a))  // so that a NaN stays one
+GRADUS_FORMULA(relu, (N a), select(a <= N(0), N(0), a))  // a NaN stays a NaN
 GRADUS_FORMULA(elu, (N a), select(a <= N(0), exp(min(a, N(0))) - N(1), a))
 GRADUS_FORMULA(softplus, (N a), max(a, N(0)) + log1p(exp(-abs(a))))
 GRADUS_FORMULA(cast, (N a), a)
@@ -70,7 +70,7 @@ GRADUS_FORMULA(relu_grad, (N dy, N y), select(y > N(0), dy, N(0)))
 GRADUS_FORMULA(elu_grad, (N dy, N y), select(y > N(0), dy, dy*(y + N(1))))
 #undef GRADUS_FORMULA
 namespace detail {
-// What gelu multiplies x by: (1 + tanh u) / 2 = 1 / (1 + e^(-2 u)), u = sqrt(2/pi) (x + 0.044715 x^3).
+// Returns what gelu multiplies x by: (1 + tanh u) / 2 = 1 / (1 + e^(-2 u)), u = sqrt(2/pi) (x + 0.044715 x^3).
 template <class N>
 GRADUS_INLINE N gelu_gate(N x, N square) {
   return N(1) /
@@ -96,7 +96,7 @@ struct formula<&cards::gelu_grad> {
 
 namespace detail {
 
-// Memory to numbers and back, converting where the types differ.
+// These load numbers from memory and store them, converting where the types differ.
 template <class N, class U>
 GRADUS_INLINE N load_as(const U* p, std::size_t n) {
   using T = typename N::value_type;
@@ -123,10 +123,11 @@ GRADUS_INLINE void store_as(N x, R* p, std::size_t n) {
   }
 }
 
-// Up to here rows are swept as one run (unrolled::sweep_rows): 1 KB on the stack for each operand that repeats.
+// Rows of up to this length are swept as one run (unrolled::sweep_rows): this takes 1 KB of stack (float) for each
+// operand that repeats.
 inline constexpr std::int64_t longest_row = 256;
 
-// The whole expression in registers.
+// This sweeps an expression with all its intermediate results in registers.
 template <class A, expression X>
 struct unrolled {
   using T = element_t<X.type>;
@@ -168,9 +169,10 @@ struct unrolled {
     for (; j + width <= n; j += width) some(j, N::width);
     if (j < n) some(j, static_cast<std::size_t>(n - j));
   }
-  // Rows that repeat and that a register does not divide are swept as one run: swept row by row, a register's part
-  // would be stored and memory behind it read at once, which takes longest where the result lies in its operand's
-  // place. What is the same in each row is read from a copy that goes on for a register behind the row's end.
+  // Rows that repeat and whose length is not a multiple of the register width are swept as one run. Swept row by row, a
+  // part of a register would be stored and the memory behind it read at once, which takes longest where the result lies
+  // in its operand's place. What is the same in each row is read from a copy that goes on for a register past the row's
+  // end.
   static constexpr std::int64_t row = repeats_by_rows(X) ? X.extent[1] : 0;
   static constexpr bool in_one_run = row % static_cast<std::int64_t>(N::width) != 0 && row <= longest_row;
   template <int... K, int... Step>
@@ -203,14 +205,14 @@ struct unrolled {
     for (; j + width <= mine.last * row; j += width) some(j, N::width);
     if (j < mine.last * row) some(j, static_cast<std::size_t>(mine.last * row - j));
   }
-  // The loops around the innermost one, as `walk` makes them, with everything known now.
+  // These are the extents and strides of the loops, as `walk` computes them, for an expression that is a constant.
   struct bounds {
     std::int64_t rows, batch_size;
     template <int L>
     GRADUS_INLINE std::int64_t extent() const {
       return extent_at(X.extent[L], rows, batch_size);
     }
-    // How far operand K moves when loop L takes a step.
+    // Returns how far operand K moves, in elements, when loop L takes a step.
     template <int K, int L, int Inner = X.loops - 1>
     GRADUS_INLINE std::int64_t stride() const {
       if constexpr (Inner == L)
@@ -236,7 +238,7 @@ struct unrolled {
       }
     }
   }
-  // Part of the outermost loop.
+  // Sweeps this caller's part of the outermost loop.
   template <int... L, int... K>
   static GRADUS_INLINE void outermost(const bounds& b, std::byte* const* a, const index_range& mine,
                                       std::integer_sequence<int, L...>, std::integer_sequence<int, K...> operands) {

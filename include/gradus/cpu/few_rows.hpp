@@ -1,6 +1,6 @@
-// Products of few rows, or of few columns, whose numbers lie where tiles of registers are slow: op(b) transposed, a
-// single row, two to six rows, a few columns. The wide operand is read once, from end to end, and turned in registers
-// where it must be; so many sums go on at a time that none waits for the one before.
+// These are products of few rows, or of few columns, for which tiles of registers are slow: op(b) transposed, a single
+// row, two to six rows, a few columns. The wide operand is read once, from end to end, and transposed in registers
+// where necessary. So many sums are in flight at a time that none waits for the one before.
 //
 // An element is one chain of fused multiply-adds over k in order, as everywhere (cpu/tile.hpp).
 #pragma once
@@ -11,21 +11,22 @@
 namespace gradus::inline GRADUS_BUILD::detail {
 
 #if GRADUS_SIMD && GRADUS_SHUFFLES
-// A register's worth of rows, `stride` apart, turned: to(p, their places p) for every p below the register's width. Put
-// together from pieces of 16 bytes as they are loaded, so that what is left are squares within the pieces.
+// This transposes a register's width of rows, `stride` apart: it calls to(p, numbers at place p of all rows) for every
+// p below the register's width. Registers are put together from pieces of 16 bytes as they are loaded, so that only the
+// squares within the pieces are left to transpose.
 template <class N>
 struct turned_square {
   using T = typename N::value_type;
   using reg = typename N::reg;
   static constexpr std::size_t width = N::width, side = 16 / sizeof(T), pieces = width / side;
 
-  // The first places of the rows from, from + apart, ... one behind the other.
+  // Returns the first 16 bytes of each of the rows at from, from + apart, ..., one after another.
   static GRADUS_INLINE reg gathered(const T* from, std::int64_t apart) {
     const auto piece = [&](std::size_t i) __attribute__((always_inline)) {
       return from + static_cast<std::int64_t>(i) * apart;
     };
 #if defined(__AVX512F__)
-    if constexpr (pieces == 4) {  // each goes into its place as it is read, which takes no shuffle
+    if constexpr (pieces == 4) {  // each piece is loaded into its place, which takes no shuffle
       __m512 x = _mm512_castps128_ps512(_mm_loadu_ps(reinterpret_cast<const float*>(from)));
       x = _mm512_insertf32x4(x, _mm_loadu_ps(reinterpret_cast<const float*>(piece(1))), 1);
       x = _mm512_insertf32x4(x, _mm_loadu_ps(reinterpret_cast<const float*>(piece(2))), 2);
@@ -42,7 +43,7 @@ struct turned_square {
     for (std::size_t i = 0; i < pieces; ++i) std::memcpy(all + i * side, piece(i), 16);
     return N::load(all).raw();
   }
-  // From both, by pieces: places From, From + 1, ... of a and b in turn, Run of each.
+  // Returns, in each piece, the places From, From + 1, ... of a and b in turn, Run places of each at a time.
   template <std::size_t From, std::size_t Run>
   static GRADUS_INLINE reg woven(reg a, reg b) {
     return [&]<std::size_t... I>(std::index_sequence<I...>) __attribute__((always_inline)) {
@@ -54,7 +55,8 @@ struct turned_square {
   }
   template <class To>
   static GRADUS_INLINE void each(const T* from, std::int64_t stride, To to) {
-    // An address for each row, moved on and kept in memory, is what compilers make of this unless the first is new.
+    // Unless the first address is new to them, compilers keep an address for each row in memory and advance all of
+    // them.
     asm("" : "+r"(from));
     const std::int64_t apart = static_cast<std::int64_t>(side) * stride;
     const T* rows[side];
@@ -84,8 +86,8 @@ struct few_rows {
   using N = pack<T, A>;
   using one = lane<T, A>;
   static constexpr auto width = static_cast<std::int64_t>(N::width);
-  static constexpr int most = 6, most_registers = 8;  // rows, and registers beside each other
-  // What is asked for before its turn: so many lines are read at a time that processors do not see the pattern.
+  static constexpr int most = 6, most_registers = 8;  // rows, and registers side by side
+  // Rows are prefetched this far ahead: so many lines are read at a time that processors do not see the pattern.
   static constexpr std::int64_t rows_ahead = 12;
 #if GRADUS_SIMD && GRADUS_SHUFFLES
   static constexpr bool possible = N::width > 1;
@@ -93,8 +95,8 @@ struct few_rows {
   static constexpr bool possible = false;
 #endif
 
-  // Numbers of the rows lie at x[r * row + p * step]. Those of the wide operand at y[p * stride + q], or turned at
-  // y[q * stride + p].
+  // The numbers of the few rows lie at x[r * row + p * step]. Those of the wide operand lie at y[p * stride + q] or, if
+  // Turned, at y[q * stride + p].
   struct work {
     const T* x;
     std::int64_t row, step;
@@ -109,7 +111,8 @@ struct few_rows {
   }
   using panel = T[std::size_t{most}][static_cast<std::size_t>(most_registers) * N::width];
 
-  // In a register: g++ would read memory again for each of a number's uses, often across two lines.
+  // Loads into a register: g++ would otherwise read memory again for each use of a number, often across two cache
+  // lines.
   static GRADUS_INLINE N loaded(const T* from) {
     N x = N::load(from);
 #if GRADUS_SIMD && (defined(__AVX512F__) || defined(__AVX__)) && !defined(__clang__)
@@ -126,7 +129,7 @@ struct few_rows {
     return x;
   }
 
-  // The sums of Rows rows and Registers registers of columns.
+  // Computes the sums of Rows rows and Registers registers of columns.
   template <int Rows, int Registers, bool Turned>
   [[gnu::noinline]] static void sums(const work& given, panel& to) {
     const work w = given;
@@ -169,8 +172,8 @@ struct few_rows {
       for (int q = 0; q < Registers; ++q) acc[r][q].store(to[r] + q * width);
   }
 
-  // Takes a panel: its first column that is new, the end, and its first column. By a pointer, so that what follows is
-  // compiled once and not for each epilogue.
+  // This takes a panel, and its first column that is new, the end, and its first column. It is called by a pointer, so
+  // that the code below is compiled once and not for each epilogue.
   struct panel_taker {
     const void* self;
     void (*take)(const void* self, const panel& from, std::int64_t j, std::int64_t end, std::int64_t begin);
@@ -180,8 +183,8 @@ struct few_rows {
             (*static_cast<const Put*>(to))(from, j, end, begin);
           }) {}
   };
-  // All columns, panel after panel; there are `columns`, at least a register of them. A panel may begin before its
-  // first new column.
+  // Computes all columns, panel after panel; there are `columns`, at least as many as a register holds. A panel may
+  // begin before its first new column.
   template <int Rows, bool Turned>
   [[gnu::noinline]] static void panels(work w, std::int64_t columns, const panel_taker& put) {
     constexpr int most_here = registers_of<Rows, Turned>();
@@ -195,14 +198,14 @@ struct few_rows {
       put.take(put.self, to, j, begin + Registers * width, begin);
     };
     std::int64_t j = 0;
-    // What is left is a panel as well, if most of it is new.
+    // The rest is a panel as well, if most of it is new.
     for (; j + wide <= columns || (columns >= wide && columns - j > wide / 2); j += wide)
       one_panel.template operator()<most_here>(j);
     if constexpr (most_here > 2)
       for (; j + width < columns && columns >= 2 * width; j += 2 * width) one_panel.template operator()<2>(j);
     for (; j < columns; j += width) one_panel.template operator()<1>(j);
   }
-  // The same for as many rows as there are.
+  // Does the same for a number of rows that is not a constant.
   template <bool Turned>
   [[gnu::noinline]] static void all_panels(std::int64_t rows, const work& w, std::int64_t columns,
                                            const panel_taker& put) {
@@ -217,7 +220,7 @@ struct few_rows {
   }
 
   static bool fits_rows(const matrix_product<T>& g) { return g.m <= most && g.n >= width && g.k >= 16; }
-  // Of few rows.
+  // Computes a product of few rows.
   template <class E>
   static void run_rows(const matrix_product<T>& g, const E& e) {
     const work w{g.a.at, g.a.row(), g.a.step(), g.b.at, g.b.stride, g.k};
@@ -236,12 +239,12 @@ struct few_rows {
     g.b.transposed ? all_panels<true>(g.m, w, g.n, put) : all_panels<false>(g.m, w, g.n, put);
   }
 
-  // Columns that fill the smaller part of their registers, beside rows enough.
+  // Returns whether the columns leave much of their registers empty, and there are enough rows.
   static bool fits_columns(const matrix_product<T>& g) {
     return !g.a.transposed && g.n > 1 && (g.n <= width / 2 || (!reads_parts<N> && g.n < 16 && g.n % width != 0)) &&
            g.m >= 2 * width && g.k >= 16;
   }
-  // Of few columns: they are the rows of the transposed product, some at a time.
+  // Computes a product of few columns: they are the rows of the transposed product, at most six at a time.
   template <class E>
   static void run_columns(const matrix_product<T>& g, const E& e) {
     const std::int64_t parts = (g.n + most - 1) / most;
