@@ -1,6 +1,7 @@
-// Kernels of layers with frozen weights (ops/frozen.hpp): numbers to 8 bits, and products and convolutions of 8 bits in
-// int32. Sums of whole numbers have one value in any order. What meets floats is a division, a sum and a product, each
-// rounded by itself, so that the bits are those of every IEEE 754 machine, under `fast` too.
+// These are the kernels of layers with frozen weights (ops/frozen.hpp): they convert numbers to 8 bits, and compute
+// products and convolutions of 8 bits in int32. Sums of whole numbers have one value in any order. The operations on
+// floats are a division, a sum and a product, each rounded by itself, so that the bits are those of every IEEE 754
+// machine, under `fast` too.
 //
 // One function serves all layers of a kind in a program: they differ in extents, and a board's flash is small.
 #pragma once
@@ -19,8 +20,9 @@ namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
 
-// The scale and the zero point of n numbers, so that code c stands for (c - zero point) * scale and 0 has a code.
-// Where the range is below the least normal number of float32 the scale is 0; where a number is not finite, NaN.
+// Computes the scale and the zero point of n numbers, so that code c stands for (c - zero point) * scale and 0 has a
+// code. Where the scale would be below the least normal number of float32, it is 0; where a number is not finite, it is
+// NaN.
 inline void quantization_of(const float* x, std::int64_t n, float* pair) {
   float low = 0, high = 0;
   bool finite = true;
@@ -38,17 +40,17 @@ inline void quantization_of(const float* x, std::int64_t n, float* pair) {
   else
     pair[1] = static_cast<float>(static_cast<std::int32_t>(-low / scale + 0.5f));
 }
-// Codes from 0 to 255, rounded to nearest, ties up.
+// Writes codes from 0 to 255, rounded to nearest, ties up.
 inline void quantize(std::uint8_t* codes, const float* x, std::int64_t n, const float* pair) {
   const float scale = pair[0], shift = pair[1] + 0.5f;
-  const bool known = scale > 0;  // else nothing is said by codes: zeros, or NaN
+  const bool known = scale > 0;  // else the codes say nothing: the scale is 0 or NaN
   for (std::int64_t i = 0; i < n; ++i) {
     const std::int32_t code = known ? static_cast<std::int32_t>(x[i] / scale + shift) : 0;
     codes[i] = static_cast<std::uint8_t>(code > 255 ? 255 : code < 0 ? 0 : code);
   }
 }
 
-// What the codes of one part stand for.
+// This is what the codes of one part stand for.
 struct code_range {
   float scale;
   std::int32_t zero;
@@ -56,16 +58,16 @@ struct code_range {
       : scale(pairs[2 * part]), zero(static_cast<std::int32_t>(pairs[2 * part + 1])) {}
 };
 
-// Channels of a result whose sums are in registers together.
+// This is how many channels of a result have their sums in registers together.
 inline constexpr std::int64_t frozen_tile = GRADUS_SIMD ? 16 : 4;
 
-// f(i) for every i below Channels, written out: the sums then stay in registers under -Os too.
+// Calls f(i) for every i below Channels, unrolled: the sums then stay in registers under -Os too.
 template <int Channels, class F>
 GRADUS_INLINE void each_channel(F f) {
   [&]<int... I>(std::integer_sequence<int, I...>) __attribute__((always_inline)) { (f(I), ...); }
   (std::make_integer_sequence<int, Channels>{});
 }
-// Adds x[k] * w[k * stride + c] over k < n to the sums of `Channels` channels.
+// Adds (x[k] - zero) * w[k * stride + c] over k < n to the sums of `Channels` channels.
 template <int Channels>
 GRADUS_INLINE void add_products(std::int32_t* sums, const std::uint8_t* x, std::int32_t zero, const std::int8_t* w,
                                 std::int64_t stride, std::int64_t n) {
@@ -75,7 +77,7 @@ GRADUS_INLINE void add_products(std::int32_t* sums, const std::uint8_t* x, std::
     each_channel<Channels>([&](int c) __attribute__((always_inline)) { sums[c] += number * w[c]; });
   }
 }
-// f.operator()<Channels>(c) for runs of channels.
+// Calls f.operator()<Channels>(c) for runs of channels.
 template <class F>
 GRADUS_INLINE void in_channel_tiles(std::int64_t channels, F f) {
   std::int64_t c = 0;
@@ -86,7 +88,7 @@ GRADUS_INLINE float frozen_result(const frozen_weights& w, std::int32_t sum, flo
   return portable_math::product(static_cast<float>(sum), portable_math::product(scale, w.scales[c])) + w.bias[c];
 }
 
-// Rows of `in` codes, each with its scale, to rows of `units` numbers.
+// Computes rows of `units` numbers from rows of `in` codes, each row with its scale and zero point.
 [[gnu::noinline]] inline void frozen_dense(const frozen_weights& w, float* y, const std::uint8_t* x, const float* pairs,
                                            index_range rows, std::int64_t in, std::int64_t units) {
   for (std::int64_t r = rows.first; r < rows.last; ++r) {
@@ -99,7 +101,7 @@ GRADUS_INLINE float frozen_result(const frozen_weights& w, std::int32_t sum, flo
   }
 }
 
-// The extents of a convolution as numbers, so that one function serves all.
+// These are the extents of a convolution as run-time numbers, so that one function serves all.
 struct frozen_windows {
   std::int64_t h, w, in, oh, ow, out, kh, kw, sh, sw, above, left;
   template <class S>
@@ -108,8 +110,8 @@ struct frozen_windows {
     h = g.h, w = g.w, in = g.in, oh = g.oh, ow = g.ow, out = g.out, kh = g.kh, kw = g.kw, sh = g.sh, sw = g.sw,
     above = g.above, left = g.left;
   }
-  // f(place of its first number, first pixel of its image, line and column in the image where its window begins) for
-  // each place of these lines of the result.
+  // Calls f(offset of its first number, its image, line and column in the image where its window begins) for each place
+  // of these lines of the result.
   template <class F>
   void each_place(index_range lines, F f) const {
     for (std::int64_t line = lines.first; line < lines.last; ++line)
@@ -178,7 +180,7 @@ struct op_kernel<&cards::quantize> {
   }
 };
 
-// Every layer with frozen weights; its card names them.
+// This is the kernel of every layer with frozen weights; its card names them.
 template <const card* Op>
   requires(Op->frozen != nullptr)
 struct op_kernel<Op> {
@@ -187,7 +189,7 @@ struct op_kernel<Op> {
   template <class A, class S>
   static void run(const S& s, std::byte* const* a) {
     constexpr int layer = Op->frozen->layer;
-    // Apart from the card, which leads to all that builds graphs.
+    // They stand apart from the card, which leads to all the code that builds graphs.
     static constexpr frozen_weights weights{layer, {}, 0, Op->frozen->codes, Op->frozen->scales, Op->frozen->bias};
     float* const y = at<float>(a, 0);
     const auto* const x = at<const std::uint8_t>(a, 1);
@@ -205,7 +207,8 @@ struct op_kernel<Op> {
   }
 };
 
-// The policy of sessions and interpreted models whose graph has these layers: frozen_ops<body::conv, body::dense>{}.
+// This is the policy of sessions and interpreted models whose graph has these layers: frozen_ops<body::conv,
+// body::dense>{}.
 template <const auto&... Weights>
 using frozen_ops = ops<&cards::quantization, &cards::quantize, &frozen_op<Weights>...>;
 

@@ -1,5 +1,5 @@
-// Kernels of what pass/fuse.hpp makes around an expression: a product in front, a reduction at the end. (The expression
-// alone is in cpu/elementwise.hpp.) The numbers are those of the separate ops, bit for bit.
+// These are the kernels of what pass/fuse.hpp makes around an expression: a product in front, or a reduction at the
+// end. (The expression alone is in cpu/elementwise.hpp.) The numbers are those of the separate ops, bit for bit.
 #pragma once
 #include "../ops/fused.hpp"
 #include "elementwise.hpp"
@@ -11,7 +11,7 @@ namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
 
-// An expression over a matrix, at `count` places of one row. Operand K lies at a[First + K].
+// This is an expression over a matrix, computed at `count` places of one row. Operand K lies at a[First + K].
 template <class A, expression X, int First>
 struct matrix_formula {
   using T = element_t<X.type>;
@@ -40,10 +40,10 @@ struct matrix_formula {
     else
       out = formula<X.op[Step]>::at(local[from[0]], local[from[1]], local[from[2]]);
   }
-  // `Given`: the first operands are in `local` already.
+  // Computes the expression; its first `Given` operands are in `local` already.
   template <int Given, class N>
   GRADUS_INLINE N finish(N* local, std::int64_t row, std::int64_t column, std::size_t count) const {
-    // Inlined for certain: a call would put every sum of a tile into memory.
+    // This is certain to be inlined: a call would put every sum of a tile into memory.
     [&]<int... K>(std::integer_sequence<int, K...>) __attribute__((always_inline)) {
       ((void)(local[Given + K] = operand<N, Given + K>(row, column, count)), ...);
     }
@@ -59,7 +59,7 @@ struct matrix_formula {
     N local[static_cast<std::size_t>(X.inputs + X.steps)];
     return finish<0>(local, row, column, count);
   }
-  // Operand 0 is a product's sums.
+  // Computes the expression; its operand 0 is a product's sums.
   template <class N>
   GRADUS_INLINE N operator()(N sums, std::int64_t row, std::int64_t column, std::size_t count) const {
     N local[static_cast<std::size_t>(X.inputs + X.steps)];
@@ -68,14 +68,14 @@ struct matrix_formula {
   }
 };
 
-// The same, interpreted: at most `chunk` places at a time.
+// This is the same, interpreted: it computes at most `chunk` places at a time.
 template <class T>
 struct interpreted_formula {
   const expression& x;
   const chunk_function* steps;
   std::byte* const* operands;
   std::int64_t columns;
-  T local[max_operands + max_steps][chunk];  // written before it is read: to fill it with zeros would take longest
+  T local[max_operands + max_steps][chunk];  // is written before it is read: filling it with zeros would take longest
 
   interpreted_formula(const expression& what, const chunk_function* functions, std::byte* const* a, std::int64_t wide)
       : x(what), steps(functions), operands(a), columns(wide) {}
@@ -97,7 +97,8 @@ private:
   }
 };
 
-// Rows of an expression's numbers summed along the columns: value(row, i, n, to) writes 16 places, of which n count.
+// Returns the sum of an expression's values over the columns of a row: value(row, i, n) returns the 16 from column i
+// on, of which n count.
 template <class N, class Value>
 typename N::value_type sum_of_row(std::int64_t row, std::int64_t columns, Value value) {
   using T = typename N::value_type;
@@ -114,7 +115,7 @@ typename N::value_type sum_of_row(std::int64_t row, std::int64_t columns, Value 
 }  // namespace detail
 
 namespace detail {
-// The formulas after a product, interpreted: they go over its numbers when those are stored.
+// These are the formulas after a product, interpreted: they are applied to its numbers once those are stored.
 template <class T>
 struct interpreted_epilogue : as_is {
   T* y;
@@ -172,7 +173,7 @@ struct op_kernel<&cards::fused_reduction> {
               b.at[j] = f.template value<N>(row, i + static_cast<std::int64_t>(j * N::width), N::width);
             return b;
           }
-          alignas(64) T padded[16] = {};  // +0 where there is no number, whatever the formulas make of nothing
+          alignas(64) T padded[16] = {};  // +0 where there is no number, whatever the formulas give there
           for (std::size_t j = 0; j < n; j += N::width) {
             const std::size_t some = n - j < N::width ? n - j : N::width;
             f.template value<N>(row, i + static_cast<std::int64_t>(j), some).store_partial(padded + j, some);
@@ -182,7 +183,7 @@ struct op_kernel<&cards::fused_reduction> {
         if (s.raw(2) == 0) {
           if (columns != 1) return sum_rows<N>(s, y, block_at);
           const index_range mine = s.share(s.dim(0));
-          for (std::int64_t row = mine.first; row < mine.last; ++row)  // a tree of one
+          for (std::int64_t row = mine.first; row < mine.last; ++row)  // a tree of one number
             y[row] = (detail::lane<T, A>(T(0)) + f.template value<detail::lane<T, A>>(row, 0, 1)).v;
           return;
         }
@@ -209,7 +210,7 @@ struct op_kernel<&cards::fused_reduction> {
   }
 
 private:
-  // The tree of docs/arithmetic.md over each row.
+  // Computes the tree of docs/arithmetic.md over each row.
   template <class N, class S, class T, class Block>
   static void sum_rows(const S& s, T* y, Block block_at) {
     const std::int64_t columns = s.dim(1);
@@ -219,8 +220,8 @@ private:
       y[row] = s.raw(3) != 0 ? total / static_cast<T>(columns) : total;
     }
   }
-  // One chain down each column, or the tree of a long one: add(row, j, n, sums) adds the numbers at columns j ... j +
-  // n.
+  // Computes one chain down each column, or the tree of a long one: add(row, j, n, sums) adds the numbers at columns j
+  // <= q < j + n.
   template <std::int64_t Wide, class S, class T, class Add>
   static void sum_columns(const S& s, T* y, Add add) {
     const std::int64_t rows = s.dim(0);

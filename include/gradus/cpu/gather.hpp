@@ -1,4 +1,4 @@
-// Kernels that take and give rows by number.
+// These kernels read rows, and add to rows, by number.
 #pragma once
 #include <cstring>
 
@@ -11,13 +11,13 @@ namespace gradus::inline GRADUS_BUILD {
 namespace detail {
 template <const card* Op, class Index>
 std::int64_t checked_row(Index row, std::int64_t position, std::int64_t rows) {
-  constexpr std::string_view name = Op->name;  // alone: the card leads to all that builds graphs
+  constexpr std::string_view name = Op->name;  // the name alone: the card leads to all the code that builds graphs
   if (row < 0 || row >= rows)
     raise(status::invalid_argument, name, ": index ", row, " at position ", position, " is outside the table's ", rows,
           " rows; indices must be in [0, ", rows, "): check the ids, or give the table more rows");
   return row;
 }
-// y += x over a run; packs and lanes round alike.
+// Computes y += x over a run; packs and lanes round alike.
 template <class A, class T>
 void add_run(T* y, const T* x, std::int64_t n) {
   if constexpr (std::is_floating_point_v<T>) {
@@ -30,13 +30,13 @@ void add_run(T* y, const T* x, std::int64_t n) {
     for (std::int64_t i = 0; i < n; ++i) y[i] = static_cast<T>(y[i] + x[i]);
   }
 }
-// Rows are asked for this many ahead, and of a long row the first lines: the processor guesses the rest. Of a table of
-// fewer bytes nothing is asked for: it is near.
+// Rows are prefetched this many ahead, and of a long row only the first lines: the processor guesses the rest. Nothing
+// is prefetched of a table of fewer bytes than near_table: it is in a near cache.
 inline constexpr std::int64_t gathered_ahead = 32;
 inline constexpr std::size_t gathered_first = 256, near_table = 1 << 18;
 template <class Index>
 GRADUS_INLINE void prefetch_gathered(const std::byte* table, std::size_t bytes, Index row, std::int64_t rows) {
-  if (row < 0 || row >= rows) return;  // an error, when it is that row's turn
+  if (row < 0 || row >= rows) return;  // this is an error when it is that row's turn
   const std::byte* const at = table + static_cast<std::size_t>(row) * bytes;
   for (std::size_t k = 0; k < (bytes < gathered_first ? bytes : gathered_first); k += 64) __builtin_prefetch(at + k);
 }
@@ -66,7 +66,7 @@ struct op_kernel<&cards::gather> {
 };
 
 template <>
-struct op_kernel<&cards::rows_to_dense> {  // divided by columns: every row's values are added in order
+struct op_kernel<&cards::rows_to_dense> {  // divided by columns, so that every row's values are added in order
   static constexpr bool divides = true;
   template <class A, class S>
   static void run(const S& s, std::byte* const* a) {
