@@ -1,13 +1,13 @@
-// Products of large matrices: c = op(a) op(b), packed into blocks that stay in the caches and computed in tiles that
-// stay in the registers.
+// This computes products of large matrices: c = op(a) op(b), packed into blocks that stay in the caches and computed in
+// tiles that stay in the registers.
 //
 // Every element of c is one chain of fused multiply-adds over k in order (products and sums where A is `portable`), as
-// in cpu/matmul.hpp: blocks, tiles, the width of a register and how the rows are divided among callers do not show in
-// the bits. A sum over k that is split between blocks rests in c in between, which rounds nothing.
+// in cpu/matmul.hpp: blocks, tiles, the width of a register and how the rows are divided among callers do not change
+// the bits. A sum over k that is split between blocks is stored in c in between, which rounds nothing.
 //
-// Order of loops: a block of op(a), rows x depth, is packed for the second-level cache; past it goes op(b), a panel of
-// depth x (columns of a tile) at a time, packed for the first-level cache. Both lie on the stack: about 240 KB, or 20
-// KB where there is no SIMD.
+// The loops have this order: a block of op(a), rows x depth, is packed for the second-level cache. It is multiplied by
+// op(b), a panel of depth x (columns of a tile) at a time, packed for the first-level cache. Both lie on the stack:
+// about 240 KB, or 20 KB where there is no SIMD.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -19,14 +19,15 @@ namespace gradus::inline GRADUS_BUILD {
 
 enum class product_into {
   overwrite,  // c = op(a) op(b)
-  add,        // c = c + op(a) op(b), the chain starting from c
-  subtract,   // c = c - op(a) op(b), the same
+  add,        // c = c + op(a) op(b); the chain starts from c
+  subtract,   // c = c - op(a) op(b); the chain starts from c
   symmetric   // c = op(a) op(b), known to be symmetric: the lower triangle is computed, and mirrored
 };
 
 namespace detail {
 
-// Columns j <= q < j + wide and places k0 <= p < k1 of op(b), p after p, `columns` apart; missing columns are zeros.
+// Packs columns j <= q < j + wide and places k0 <= p < k1 of op(b), p after p, `columns` apart; missing columns are
+// zeros.
 template <class N, class T>
 [[gnu::noinline]] void pack_columns(T* to, std::int64_t columns, const matrix_operand<T>& b, std::int64_t j,
                                     std::int64_t wide, std::int64_t k0, std::int64_t k1) {
@@ -62,14 +63,14 @@ struct packed_product {
   static constexpr int registers = tile_registers > 3 ? 3 : tile_registers;
   static constexpr std::int64_t rows = tile_rows(registers), columns = registers * width;
   static constexpr std::int64_t depth = sizeof(T) == 4 ? 256 : 192;
-  static constexpr std::int64_t block_bytes = GRADUS_SIMD ? 196608 : 16384;  // no SIMD: a small machine's stack
+  static constexpr std::int64_t block_bytes = GRADUS_SIMD ? 196608 : 16384;  // without SIMD: a small machine's stack
   static constexpr std::int64_t block_rows = block_bytes / static_cast<std::int64_t>(sizeof(T)) / depth / rows * rows;
   static_assert(block_rows > 0);
 
   matrix_product<T> g;
   product_into into;
 
-  // Tiles of as few registers as hold the columns.
+  // Computes tiles of as few registers as hold the columns.
   template <int Registers, class E>
   static void tiles_of(const tile_work<T>& w, std::int64_t i, const E& e) {
     if constexpr (Registers > 1)
@@ -77,14 +78,14 @@ struct packed_product {
     tiles<N, static_cast<int>(rows), Registers, false>::packed(w, i, e);
   }
 
-  // Rows i0 <= i < i1 and places k0 <= p < k1 of op(a), tile after tile, p after p; missing rows are zeros.
+  // Packs rows i0 <= i < i1 and places k0 <= p < k1 of op(a), tile after tile, p after p; missing rows are zeros.
   void pack_rows(T* to, std::int64_t i0, std::int64_t i1, std::int64_t k0, std::int64_t k1) const {
     const matrix_operand<T>& a = g.a;
     const std::int64_t steps = k1 - k0, down = a.row(), along = a.step();
     const bool minus = into == product_into::subtract;
     std::int64_t i = i0;
 #if GRADUS_SIMD && GRADUS_SHUFFLES
-    // A register of rows at a time, where that is a tile or two.
+    // This packs a register's width of rows at a time, where that is a tile or two.
     if constexpr (width == rows || width == 2 * rows)
       for (; !a.transposed && i + width <= i1; i += width, to += width * steps) {
         const T* from = a.at + i * down + k0;
@@ -127,7 +128,7 @@ struct packed_product {
       for (std::int64_t i0 = 0; i0 < m; i0 += block_rows) {
         const std::int64_t i1 = m - i0 < block_rows ? m : i0 + block_rows;
         pack_rows(block, i0, i1, k0, k1);
-        const std::int64_t last = into == product_into::symmetric && i1 < n ? i1 : n;  // columns that are computed
+        const std::int64_t last = into == product_into::symmetric && i1 < n ? i1 : n;  // end of the columns to compute
         for (std::int64_t j = 0; j < last; j += columns) {
           const std::int64_t wide = n - j < columns ? n - j : columns;
           pack_columns<N>(panel, columns, g.b, j, wide, k0, k1);
@@ -136,14 +137,14 @@ struct packed_product {
                          g.row + i0, g.column + j};
           std::int64_t i = 0;
           if (into == product_into::symmetric)
-            while (j >= i0 + i + rows) i += rows;  // tiles above the diagonal
+            while (j >= i0 + i + rows) i += rows;  // skips tiles above the diagonal
           tiles_of<registers>(w, i, e);
         }
       }
     }
     if (into == product_into::symmetric) mirror();
   }
-  // The upper triangle from the lower one, in squares that stay in the cache.
+  // Copies the lower triangle to the upper one, in squares that stay in the cache.
   void mirror() const {
     constexpr std::int64_t side = 32;
     for (std::int64_t i0 = 0; i0 < g.n; i0 += side)
@@ -153,7 +154,7 @@ struct packed_product {
   }
 };
 
-// A result of no sums.
+// Computes a result whose sums have no terms.
 template <class A, class T, class E>
 void empty_sums(const matrix_product<T>& g, const E& e) {
   for (std::int64_t i = 0; i < g.m; ++i)
@@ -163,8 +164,8 @@ void empty_sums(const matrix_product<T>& g, const E& e) {
 
 }  // namespace detail
 
-// c [m, n] with `stride` numbers from row to row; op(a) is [m, k], op(b) [k, n]. c may not overlap a or b. The epilogue
-// (cpu/tile.hpp) is not for symmetric products.
+// Computes c [m, n], with `stride` numbers from row to row, as `into` says; op(a) is [m, k], op(b) [k, n]. c may not
+// overlap a or b. The epilogue (cpu/tile.hpp) is not for symmetric products.
 template <class A, class T, class E = as_is>
 void multiply(matrix_operand<T> a, matrix_operand<T> b, T* c, std::int64_t stride, std::int64_t m, std::int64_t n,
               std::int64_t k, product_into into = product_into::overwrite, const E& e = {}) {

@@ -1,4 +1,4 @@
-// How a user's function becomes a kernel, and the kernel of checks.
+// This header turns a user's function into a kernel, and has the kernel of checks.
 #pragma once
 #include <cstring>
 #include <span>
@@ -9,7 +9,7 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// The kernel of host_op<Function>: template <> struct op_kernel<&host_op<&f>> : host_kernel<&f> {};
+// This is the kernel of host_op<Function>: template <> struct op_kernel<&host_op<&f>> : host_kernel<&f> {};
 template <auto Function>
 struct host_kernel {
   template <class A, class S>
