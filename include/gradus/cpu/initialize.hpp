@@ -1,7 +1,8 @@
-// First values of variables. Element i of a variable is a pure function of (seed, stream of the variable's name, i),
-// and drawn with our own logarithm, so that every machine starts alike.
+// This computes the first values of variables. The number drawn for element i of a variable is a pure function of
+// (seed, stream of the variable's name, i), computed with the library's own logarithm, so that every machine starts
+// alike.
 //
-// Initializers as TensorFlow 1.15's tf.initializers; the random streams are not TensorFlow's.
+// The initializers are those of TensorFlow 1.15's tf.initializers; the random streams are not TensorFlow's.
 #pragma once
 #include <algorithm>
 #include <vector>
@@ -15,8 +16,8 @@ namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
 
-// Standard normal by Marsaglia's polar method (1964), truncated at two deviations if asked for: attempts are blocks of
-// the element's own counter.
+// Draws a standard normal by Marsaglia's polar method (1964), truncated at two deviations if asked for. Each attempt
+// takes another block of the element's own counter.
 template <class T>
 T draw_normal(const philox& words, std::uint64_t stream, std::uint64_t element, bool truncated) {
   using one = lane<T, portable>;
@@ -40,16 +41,16 @@ T draw_uniform(const philox& words, std::uint64_t stream, std::uint64_t element)
     return uniform_double(w[0], w[1]);
 }
 
-// Normals [rows, columns] made orthonormal along the longer side, in double: each vector loses what lies along those
-// before it and is normed (modified Gram-Schmidt), twice over: the first pass leaves errors as large as the condition
-// of the draw, the second the machine's. The diagonal of R is positive, which makes Q as likely as any other (Mezzadri,
-// "How to generate random matrices from the classical compact groups", 2007).
+// Makes normals [rows, columns] orthonormal along the longer side, in double. Each vector loses its components along
+// those before it and is normalized (modified Gram-Schmidt), twice over: the first pass leaves errors as large as the
+// condition of the draw, the second as large as the machine's rounding. The diagonal of R is positive, which makes
+// every Q equally likely (Mezzadri, "How to generate random matrices from the classical compact groups", 2007).
 template <class T>
 [[gnu::cold]] void orthonormalize(T* p, std::size_t rows, std::size_t columns) {
   using many = pack<double, portable>;
   const bool tall = rows > columns;
   const std::size_t vectors = tall ? columns : rows, length = tall ? rows : columns;
-  const std::size_t step = tall ? 1 : columns, stride = tall ? columns : 1;  // from vector to vector, within one
+  const std::size_t step = tall ? 1 : columns, stride = tall ? columns : 1;  // from vector to vector; within a vector
   std::vector<double> q(vectors * length);
   for (std::size_t k = 0; k < vectors; ++k)
     for (std::size_t i = 0; i < length; ++i) q[k * length + i] = static_cast<double>(p[k * step + i * stride]);
@@ -76,7 +77,8 @@ template <class T>
     for (std::size_t i = 0; i < length; ++i) p[k * step + i * stride] = static_cast<T>(q[k * length + i]);
 }
 
-// What numbers are drawn from, computed in double: low and high - low of uniform ones, else mean and deviation.
+// These are the parameters of a draw, computed in double: low and high - low of uniform numbers, else mean and
+// deviation.
 template <class T>
 struct drawn_from {
   T first = 0, second = 0;
@@ -96,8 +98,8 @@ constexpr drawn_from<T> drawing_of(const initializer& init, const shape& dims) {
   return {static_cast<T>(first), static_cast<T>(second)};
 }
 
-// Kind and Distribution may be known when compiled (-1: they are not); what is not asked for is then not in the
-// program. A program that also knows `from` when it is compiled computes nothing in double.
+// Kind and Distribution may be known at compile time (-1: they are not); the program then has no code for the others. A
+// program that also knows `from` at compile time need not compute it in double.
 template <class T, int Kind = -1, int Distribution = -1>
 [[gnu::cold]] void initialize_as(const initializer& init, drawn_from<T> from, const shape& dims, std::uint64_t seed,
                                  std::uint64_t stream, T* p) {
@@ -156,8 +158,9 @@ template <class T, int Kind = -1, int Distribution = -1>
   case int64: return start(std::int64_t{});
   case boolean: return start(bool{});
   case uint8: return start(std::uint8_t{});
-  case float16: std::fill_n(reinterpret_cast<half*>(to), count(dims), half(init.a)); return;  // graph::variable refuses
-  case bfloat16: std::fill_n(reinterpret_cast<bfloat*>(to), count(dims), bfloat(init.a)); return;  // what is drawn
+  // graph::variable refuses to draw numbers of 16 bits.
+  case float16: std::fill_n(reinterpret_cast<half*>(to), count(dims), half(init.a)); return;
+  case bfloat16: std::fill_n(reinterpret_cast<bfloat*>(to), count(dims), bfloat(init.a)); return;
   default: return;
   }
 }

@@ -1,6 +1,6 @@
-// How the interpreter sweeps an elementwise expression: one formula at a time, over a chunk that stays in cache. And
-// what it shares with the compiled way (cpu/elementwise.hpp): integers as numbers, and how an expression is walked and
-// divided.
+// This header has the interpreter's sweep of an elementwise expression: one formula at a time, over a chunk that stays
+// in cache. It also has what the interpreter shares with the compiled step (cpu/elementwise.hpp): integers as numbers,
+// and how an expression is walked and divided.
 #pragma once
 #include <limits>
 #include <type_traits>
@@ -12,7 +12,7 @@ namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
 
-// An integer as a number: one lane, wrapping around as hardware does.
+// This number type of formulas holds one integer, which wraps around as hardware does.
 template <class T>
 struct integer {
   using value_type = T;
@@ -38,7 +38,7 @@ struct integer {
   friend constexpr integer operator*(integer a, integer b) {
     return wrap(a, b, [](auto x, auto y) { return x * y; });
   }
-  // Division by zero gives 0 (TensorFlow raises); the most negative over -1 wraps.
+  // Division by zero gives 0 (TensorFlow raises); the most negative number divided by -1 wraps.
   friend constexpr integer operator/(integer a, integer b) {
     if (b.v == 0) return T(0);
     if constexpr (std::is_signed_v<T>)
@@ -70,7 +70,8 @@ struct number_for<T, A> {
 template <class T, class A>
 using number_of = typename number_for<T, A>::type;
 
-// Rounds toward zero; what does not fit gives the nearest that does, NaN gives 0 (C++ leaves both undefined).
+// Rounds toward zero. A number that does not fit gives the nearest that does, and NaN gives 0 (C++ leaves both
+// undefined).
 template <class To, class From>
 constexpr To to_element(From x) {
   if constexpr (std::is_same_v<To, bool>)
@@ -87,11 +88,12 @@ constexpr To to_element(From x) {
   } else
     return static_cast<To>(x);
 }
-// An expression is divided along its outermost loop; if that is the innermost too, so that parts begin on cache lines.
+// Returns the grain for dividing an expression along its outermost loop; if that is the innermost too, parts begin on
+// cache lines.
 constexpr std::int64_t grain_of(const expression& x) { return x.loops == 1 ? 64 : 1; }
 
-// Walks the outer loops of an expression, of a share of the outermost one; visit(result offset, operand offsets, n)
-// sees each run of n elements of the innermost one.
+// Walks the outer loops of an expression, in a share of the outermost one. It calls visit(result offset, operand
+// offsets, n) for each run of n elements of the innermost one.
 template <class Visit>
 GRADUS_INLINE void walk(const expression& x, std::int64_t rows, std::int64_t batch_size, const index_range& mine,
                         Visit visit) {
@@ -121,7 +123,7 @@ GRADUS_INLINE void walk(const expression& x, std::int64_t rows, std::int64_t bat
   }
 }
 
-// One formula at a time over a chunk that stays in cache.
+// The interpreter computes one formula at a time over a chunk that stays in cache.
 inline constexpr std::int64_t chunk = 128;  // a multiple of every register's width
 using chunk_function = void (*)(void* y, const void* a, const void* b, const void* c);
 
@@ -161,8 +163,8 @@ private:
   std::byte* const* a_;
   alignas(64) T local_[max_operands + max_steps][chunk];
 
-  // Where runs of the innermost loop are short: as many as a chunk holds at once. What is the same for every run is
-  // read once, what varies with all loops lies in memory as the result does.
+  // Computes short runs of the innermost loop, as many as a chunk holds at once. What is the same for every run is read
+  // once; what varies with all loops lies in memory as the result does.
   template <class S>
   void short_runs(const S& s, const index_range& mine, std::int64_t n) {
     const std::int64_t together = chunk / n;
@@ -200,7 +202,7 @@ private:
         compute(to, end - to < together * n ? end - to : together * n);
       return;
     }
-    std::int64_t here = 0;  // runs in the chunk
+    std::int64_t here = 0;  // how many runs are in the chunk
     walk(x_, s.rows, s.batch_size, mine, [&](std::int64_t to, const std::int64_t* offset, std::int64_t) {
       for (int k = 0; k < x_.inputs; ++k)
         if (with_runs[k]) fill(k, offset[k], here, 1);
@@ -209,14 +211,14 @@ private:
       here = 0;
     });
   }
-  // Numbers of operand k to its place, zeros after them.
+  // Reads `many` numbers of operand k into its local array, with zeros after them.
   void read(int k, std::int64_t from, std::int64_t many) {
     with_element_type(x_.operand_type[k], [&]<class U>() {
       const U* p = at<const U>(a_, k + 1) + from;
       for (std::int64_t i = 0; i < chunk; ++i) local_[k][i] = i < many ? static_cast<T>(p[i]) : T(0);
     });
   }
-  // The formulas, on numbers that are all at hand, and the result to its place.
+  // Computes the formulas, on numbers that are all at hand, and stores the result in its place.
   void steps(const T* const* number, std::int64_t to, std::int64_t many) {
     const bool here = many == chunk && x_.result_type == dtype_of<T>;
     for (int s = 0; s < x_.steps; ++s) {
@@ -230,9 +232,9 @@ private:
       for (std::int64_t i = 0; i < many; ++i) y[i] = to_element<R>(local_[x_.inputs + x_.steps - 1][i]);
     });
   }
-  // A run of the innermost loop. Whole chunks of the computed type are read and written where they lie.
+  // Computes a run of the innermost loop. Whole chunks of the computed type are read and written where they lie.
   void row(std::int64_t to, const std::int64_t* offset, std::int64_t n) {
-    const T* number[max_operands + max_steps] = {};  // where each local is
+    const T* number[max_operands + max_steps] = {};  // where the numbers of each operand and formula are
     bool moves[max_operands] = {}, in_place[max_operands] = {};
     for (int k = 0; k < x_.inputs; ++k) {
       moves[k] = (x_.varies[k] >> (x_.loops - 1) & 1) != 0;
