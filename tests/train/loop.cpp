@@ -289,26 +289,6 @@ TEST_CASE("a supervisor keeps the best checkpoints, by what was measured") {
   CHECK(posix{}.exists(join_path(dir / "run", "model-5.ckpt")) == ENOENT);
 }
 
-TEST_CASE("steps per second are of the steps since the last due report") {
-  detail::step_counter c;
-  c.start(10, 100);
-  auto r = c.count(11, 20, 0.5, 0.1, 102, 5);
-  CHECK(!c.due());
-  CHECK(r.step == 11);
-  CHECK(r.steps_per_sec == 0.5);
-  CHECK(r.eta_secs == 18);
-  c.count(14, 20, 0.5, 0.1, 104, 5);
-  CHECK(c.steps_per_sec() == 0.5);  // until the next report is due
-  r = c.count(15, 0, 0.5, 0.1, 110, 5);
-  CHECK(c.due());
-  CHECK(r.steps_per_sec == 0.5);
-  CHECK(r.eta_secs == 0);  // nobody said how many there will be
-  c.count(20, 0, 0.5, 0.1, 111, 5);
-  CHECK(c.steps_per_sec() == 5);
-  c.count(21, 0, 0.5, 0.1, 111, 0);
-  CHECK(!c.due());  // never
-}
-
 namespace {
 struct counts_alone {
   using policy_for = kind::hook;

@@ -21,40 +21,13 @@
 
 #include "composition.hpp"
 #include "hook.hpp"
+#include "loop_settings.hpp"
 #include "measure.hpp"
 #include "progress.hpp"
 #include "run_log.hpp"
+#include "step_counter.hpp"
 
 namespace gradus::inline GRADUS_BUILD::detail {
-
-// The folder of a run's files, and the intervals of its actions.
-struct loop_settings {
-  std::string directory = {};  // of checkpoints and event files; empty: there are none
-  std::string basename = "model";
-  bool saves = false;                                     // checkpoints; false: what is there is restored all the same
-  bool publishes_graph = false;                           // graph.pbtxt, and a .meta file beside each checkpoint
-  std::optional<summary_writer_options> events = {};      // of the event file; none: there is none
-  double summary_steps = 0;                               // summaries after these steps, and after the first
-  double summary_secs = 0;                                // or so long after the last ones; 0: never
-  double log_steps = 100;                                 // a line of progress
-  bool restore_fallback = false, restore_newest = false;  // as in run_config
-  saved_input restore_input = saved_input::required;      // as in run_config
-  std::uint64_t seed = 0;
-  int keeps_best = 0;
-  std::string_view keeps_best_by = "keep_checkpoint_best";  // what the user set
-
-  bool has_files() const { return !directory.empty(); }
-  std::string prefix() const;
-};
-
-// Returns the warnings about a restored checkpoint.
-std::vector<std::string> warnings_of(const restored& found);
-std::string restored_line(const restored& found);
-// Error: failed_precondition if the newest checkpoint of the directory is none of `own`, which held `step`.
-void refuse_others(const any_file_system& fs, const std::string& directory, const std::vector<std::string>& own,
-                   std::int64_t step);
-// Nothing if checkpoints that can still be ranked were ranked. Of several, all but the last can no longer be.
-std::string unranked_checkpoints(const loop_settings& s, std::int64_t made, std::int64_t saved_step);
 
 inline constexpr std::string_view left_by_others =
     "other workers have left, and those that are here are too few for a synchronous update: training ends";
@@ -64,23 +37,6 @@ std::string_view why_over(const Steps& s) {
     if (s.ends_a_replay()) return "the updates that are to be repeated have been made: training ends";
   return left_by_others;
 }
-
-inline bool divides(double n, std::int64_t step) { return n >= 1 && step % static_cast<std::int64_t>(n) == 0; }
-
-// This counts steps per second, between one due report and the next.
-class step_counter {
-public:
-  void start(std::int64_t step, double now) { from_ = step, since_ = now; }
-  // Call this after a step; `last` is 0 if the number of steps is unknown.
-  progress_report count(std::int64_t step, std::int64_t last, double loss, double rate, double now, double every);
-  bool due() const { return due_; }  // whether the step that was counted is one of every `every`
-  double steps_per_sec() const { return steps_per_sec_; }
-
-private:
-  std::int64_t from_ = 0;
-  double since_ = 0, steps_per_sec_ = 0;
-  bool due_ = false;
-};
 
 // The listeners of a run's saves beside the policies.
 class told_of_saves {
@@ -408,7 +364,3 @@ private:
 };
 
 }  // namespace gradus::detail
-
-#ifndef GRADUS_COMPILED
-#include "loop.ipp"
-#endif

@@ -1,8 +1,8 @@
-// The bodies of loop.hpp.
+// The bodies of loop_settings.hpp.
 #pragma once
 #include "../base/body.hpp"
 #include "../store/file_system.hpp"
-#include "loop.hpp"
+#include "loop_settings.hpp"
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
@@ -31,16 +31,6 @@ GRADUS_BODY std::string unranked_checkpoints(const loop_settings& s, std::int64_
   if (s.keeps_best <= 0 || made <= 1) return {};
   return text(s.keeps_best_by, " keeps the best ", s.keeps_best, ", but none of the ", made, " checkpoints up to step ",
               saved_step, " was given a metric: call measured(metric) after each of them");
-}
-
-GRADUS_BODY progress_report step_counter::count(std::int64_t step, std::int64_t last, double loss, double rate,
-                                                double now, double every) {
-  due_ = divides(every, step);
-  if (due_ || steps_per_sec_ == 0)
-    steps_per_sec_ = now > since_ ? static_cast<double>(step - from_) / (now - since_) : 0;
-  if (due_) start(step, now);
-  const double left = last > 0 && steps_per_sec_ > 0 ? static_cast<double>(last - step) / steps_per_sec_ : 0;
-  return {step, last, loss, rate, steps_per_sec_, left, now};
 }
 
 }  // namespace gradus::detail

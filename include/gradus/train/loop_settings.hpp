@@ -1,0 +1,47 @@
+// What a run loop is told before it begins, and the lines that it says about checkpoints.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "../checkpoint/saver.hpp"
+#include "../summary/writer.hpp"
+
+namespace gradus::inline GRADUS_BUILD::detail {
+
+// The folder of a run's files, and the intervals of its actions.
+struct loop_settings {
+  std::string directory = {};  // of checkpoints and event files; empty: there are none
+  std::string basename = "model";
+  bool saves = false;                                     // checkpoints; false: what is there is restored all the same
+  bool publishes_graph = false;                           // graph.pbtxt, and a .meta file beside each checkpoint
+  std::optional<summary_writer_options> events = {};      // of the event file; none: there is none
+  double summary_steps = 0;                               // summaries after these steps, and after the first
+  double summary_secs = 0;                                // or so long after the last ones; 0: never
+  double log_steps = 100;                                 // a line of progress
+  bool restore_fallback = false, restore_newest = false;  // as in run_config
+  saved_input restore_input = saved_input::required;      // as in run_config
+  std::uint64_t seed = 0;
+  int keeps_best = 0;
+  std::string_view keeps_best_by = "keep_checkpoint_best";  // what the user set
+
+  bool has_files() const { return !directory.empty(); }
+  std::string prefix() const;
+};
+
+// Returns the warnings about a restored checkpoint.
+std::vector<std::string> warnings_of(const restored& found);
+std::string restored_line(const restored& found);
+// Error: failed_precondition if the newest checkpoint of the directory is none of `own`, which held `step`.
+void refuse_others(const any_file_system& fs, const std::string& directory, const std::vector<std::string>& own,
+                   std::int64_t step);
+// Nothing if checkpoints that can still be ranked were ranked. Of several, all but the last can no longer be.
+std::string unranked_checkpoints(const loop_settings& s, std::int64_t made, std::int64_t saved_step);
+
+}  // namespace gradus::detail
+
+#ifndef GRADUS_COMPILED
+#include "loop_settings.ipp"
+#endif
