@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <sys/wait.h>
 #include <gradus/base/version.hpp>
+#include <thread>
 
 #include "gradus/codec/cereal.hpp"
 #include "gradus/testing/faulty_files.hpp"
@@ -688,4 +689,30 @@ TEST_CASE("saver: a directory moved elsewhere still restores") {
   m.at(4);
   CHECK(saver<>().restore_latest(m.list, dir / "b")->step == 3);
   CHECK(m.is_at(3));
+}
+
+TEST_CASE("saver: several threads save, rank, attach and ask through one saver, and each save is kept") {
+  const temp_dir dir;
+  saver<> one({.max_to_keep = 60});
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&, t] {
+      model m;
+      for (std::int64_t step = t; step < 48; step += 4) {
+        m.at(step);
+        one.save(m.list, dir / "model", step);
+        one.attach(".meta", {std::byte(t)});
+        (void)one.measured(static_cast<double>(step));
+        if (one.checkpoints().empty()) std::abort();
+      }
+    });
+  for (auto& t : threads) t.join();
+  const auto listed = read_state_file(posix{}, dir.path())->all;
+  REQUIRE(listed.size() == 48);
+  for (const std::string& name : listed) {
+    model m;
+    const auto r = one.restore(m.list, dir / name);
+    CHECK(m.is_at(r.step));
+    CHECK(name == "model-" + std::to_string(r.step) + ".ckpt");
+  }
 }

@@ -64,10 +64,13 @@ TEST_CASE("S22 a saver that is made from an imported meta graph restores") {
     session_supervisor sv(g, sessions_of(g),
                           {.logdir = dir.path(), .summary_op = none, .saver = std::shared_ptr<detail::any_saver>(to)});
     auto sess = sv.prepare_or_wait_for_session();
-    sess->mutable_variable("v0").mutable_as<float>()[0] = 1.25f;
-    state_list list;
-    sess->remembers(list);
-    path = to->save(list, dir / "model.ckpt", 0).path;
+    {
+      const auto still = sess->pause_runs();  // the supervisor's thread saves as soon as it begins
+      sess->mutable_variable("v0").mutable_as<float>()[0] = 1.25f;
+      state_list list;
+      sess->remembers(list);
+      path = to->save(list, dir / "model.ckpt", 0).path;
+    }
     CHECK(sess->run(v0).as<float>()[0] == 1.25f);
     sess->close();
     sv.stop();

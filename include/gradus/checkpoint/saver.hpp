@@ -8,12 +8,15 @@
 // `checkpoint` its own, and only then deletes superseded files:
 // killed or without power at any instant, the directory holds the last acknowledged checkpoint or a newer one. When
 // save returns, the checkpoint is on the disk. State must stand still during a save (checkpoint/background.hpp copies
-// it).
+// it; a session's runs wait while base_session::pause_runs() lives). Several threads may use one saver: they wait for
+// one another, as a program's own save does for that of a supervisor's thread.
 //
 // As tf.train.Saver: max_to_keep, keep_checkpoint_every_n_hours, the state file, pad_step_number. TensorFlow lacks:
 // checksums over every byte, fsync, a restore that fits entirely or changes nothing, and the list of kept checkpoints
 // is taken up from the state file by itself when a run continues.
 #pragma once
+#include <mutex>
+
 #include "../base/clock.hpp"
 #include "../codec/flat.hpp"
 #include "folder.hpp"
@@ -96,9 +99,11 @@ public:
   void keep_all();
 
   // Returns the checkpoints that are kept now, oldest first: file names in the directory of the last save.
-  const std::vector<std::string>& checkpoints() const { return kept_.state().all; }
+  std::vector<std::string> checkpoints() const;
 
 private:
+  // Members without a lock, for a caller that holds it.
+  void take_over(const std::string& directory);
   // Puts the list into the state file. Once that has its name, the list is ours, whatever else went wrong.
   file_problem publish(const retention& next);
   void remove_superseded(saved& out);
@@ -124,6 +129,7 @@ private:
   any_codec codec_;
   any_file_system fs_;
   any_clock clock_;
+  std::unique_ptr<std::mutex> alone_ = std::make_unique<std::mutex>();  // by pointer: a saver moves into its owner
   std::string directory_;
   retention kept_;
   std::map<std::string, std::vector<std::byte>> attached_;

@@ -24,7 +24,8 @@ GRADUS_BODY saved any_saver::save(snapshot content, std::string_view prefix, std
                                          "found \"",
                                          prefix, "\" and ", step));
   const std::string directory = directory_of(prefix);
-  own(directory);
+  const std::lock_guard lock(*alone_);
+  take_over(directory);
   content.about["library"] = written_by;
   content.about["codec"] = codec_.name;
   const encoded checkpoint = codec_.encode(content);
@@ -85,10 +86,12 @@ GRADUS_BODY saved any_saver::save(snapshot content, std::string_view prefix, std
 GRADUS_BODY void any_saver::attach(std::string suffix, std::vector<std::byte> bytes) {
   if (!detail::is_checkpoint_suffix(suffix, codec_.extension))
     raise(status::invalid_argument, text("\"", suffix, "\" is no suffix of a checkpoint's file; \".meta\" is one"));
+  const std::lock_guard lock(*alone_);
   attached_.insert_or_assign(std::move(suffix), std::move(bytes));
 }
 
 GRADUS_BODY saved any_saver::measured(double metric) {
+  const std::lock_guard lock(*alone_);
   if (kept_.state().newest.empty() || directory_.empty())
     raise(status::failed_precondition, "measured: this saver has saved nothing yet that could be ranked");
   if (const auto p = publish(kept_.measured(metric))) raise(p);
@@ -98,7 +101,8 @@ GRADUS_BODY saved any_saver::measured(double metric) {
 }
 
 GRADUS_BODY saved any_saver::forget(const std::string& directory, const std::vector<std::string>& names) {
-  own(directory);
+  const std::lock_guard lock(*alone_);
+  take_over(directory);
   retention next = kept_;
   for (const auto& name : names)
     if (kept_.state().keeps(name)) next.supersede(name);
@@ -109,10 +113,11 @@ GRADUS_BODY saved any_saver::forget(const std::string& directory, const std::vec
 }
 
 GRADUS_BODY void any_saver::recover_last_checkpoints(const std::vector<std::string>& paths) {
+  const std::lock_guard lock(*alone_);
   for (const auto& path : paths) {
     const auto stem = detail::stem_of(path, codec_.extension);
     if (!stem || detail::uninterrupted([&] { return fs_.exists(*stem + std::string(codec_.proof)); }) != 0) continue;
-    own(directory_of(path));
+    take_over(directory_of(path));
     auto& s = kept_.state();
     const std::string name(file_name_of(path));
     if (!s.keeps(name)) s.all.push_back(name), s.timestamps.push_back(clock_.now()), s.newest = name;
@@ -120,6 +125,11 @@ GRADUS_BODY void any_saver::recover_last_checkpoints(const std::vector<std::stri
 }
 
 GRADUS_BODY void any_saver::own(const std::string& directory) {
+  const std::lock_guard lock(*alone_);
+  take_over(directory);
+}
+
+GRADUS_BODY void any_saver::take_over(const std::string& directory) {
   if (directory_ == directory) return;
   make_directories(fs_, directory);
   kept_.state() = detail::take_over(codec_, fs_, directory, clock_.now());
@@ -179,7 +189,13 @@ GRADUS_BODY std::vector<std::string> any_saver::unlisted(const std::string& dire
              "changed."));
 }
 
+GRADUS_BODY std::vector<std::string> any_saver::checkpoints() const {
+  const std::lock_guard lock(*alone_);
+  return kept_.state().all;
+}
+
 GRADUS_BODY void any_saver::keep_all() {
+  const std::lock_guard lock(*alone_);
   options_.max_to_keep = std::numeric_limits<int>::max();
   kept_ = retention(options_, clock_.now());
 }

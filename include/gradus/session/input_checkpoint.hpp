@@ -222,7 +222,7 @@ public:
     end(s.global_step());
   }
 
-  const std::vector<std::string>& checkpoints() const { return saver_.checkpoints(); }
+  std::vector<std::string> checkpoints() const { return saver_.checkpoints(); }
 
 private:
   std::string name(std::string_view first) const {
