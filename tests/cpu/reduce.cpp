@@ -152,3 +152,22 @@ TEST_CASE("argmax gives the first of equals; integers are summed as integers") {
   CHECK(r[2].as<std::int32_t>()[0] == (1 << 24) + 1);
   CHECK(r[3].as<float>()[0] == 2.f);
 }
+
+TEST_CASE("argmax of nothing is refused, as in TensorFlow; of no rows it is nothing") {
+  graph g;
+  const value x = g.placeholder("x", {batch, 3});
+  const value down = argmax(x, 0), across = argmax(x);
+  session s{g};
+  const std::vector<float> none;
+  const auto refused = [&] {
+    try {
+      s.run(down, {{"x", none}});
+      return std::string();
+    } catch (const invalid_argument& e) {
+      return std::string(e.what());
+    }
+  };
+  CHECK(refused().find("ArgMax: the axis that it searches has 0 elements; feed at least one") != std::string::npos);
+  CHECK(s.run(across, {{"x", none}}).as<std::int64_t>().empty());
+  CHECK(s.run(down, {{"x", std::vector<float>{1, 5, 2, 3, 4, 2}}}).as<std::int64_t>()[0] == 1);  // the session goes on
+}

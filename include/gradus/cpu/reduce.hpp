@@ -280,6 +280,8 @@ struct op_kernel<&cards::argmax> {
   static void run(const S& s, std::byte* const* a) {
     dispatch_type<1, float, double, std::int32_t, std::int64_t, std::uint8_t>(s, [&]<class T>() {
       const detail::reduction r(s);
+      if (r.reduced_count() == 0)
+        raise(status::invalid_argument, "ArgMax: the axis that it searches has 0 elements; ", "feed at least one");
       const T* x = at<const T>(a, 1);
       std::int64_t *y = at<std::int64_t>(a, 0), kept = 1;
       for (int i = 0; i < r.groups; ++i)

@@ -43,7 +43,7 @@ constexpr value reduce_max(value x, std::initializer_list<int> axes = {}, bool k
 constexpr value reduce_min(value x, std::initializer_list<int> axes = {}, bool keep_dims = false) {
   return detail::reduce(cards::min, x, detail::axis_mask(x, axes), keep_dims);
 }
-// The first index of the largest, int64 as in TensorFlow.
+// The first index of the largest, int64 as in TensorFlow. Error of a run: invalid_argument if the axis has no elements.
 constexpr value argmax(value x, int axis = -1) {
   return detail::reduce(cards::argmax, x, detail::axis_mask(x, {axis}), false);
 }
