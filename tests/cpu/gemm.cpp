@@ -101,23 +101,28 @@ struct marked {
   }
 };
 TEST_CASE("gemm: an epilogue sees the finished sums of every place") {
-  for (std::int64_t n : {5, 16, 47, 101})
-    for (std::int64_t k : {0, 3, 700}) {
-      const std::int64_t m = 213, stride = n + 3;
-      const auto a = numbers<float>(m * k, 1), b = numbers<float>(k * n, 2);
-      std::vector<float> plain(at(m * stride)), got(plain);
-      multiply<fast, float>({a.data(), k}, {b.data(), n}, plain.data(), stride, m, n, k);
-      multiply<fast, float>({a.data(), k}, {b.data(), n}, got.data(), stride, m, n, k, product_into::overwrite,
-                            marked{});
-      bool same = true;
-      for (std::int64_t i = 0; i < m; ++i)
-        for (std::int64_t j = 0; j < stride; ++j) {
-          const float x = plain[at(i * stride + j)];
-          const float want = j < n ? (x > 0 ? x : 0) + static_cast<float>(1000 * i + j) : 0;
-          same = same && got[at(i * stride + j)] == want;
-        }
-      CHECK(same);
-    }
+  for (auto into : {product_into::overwrite, product_into::add, product_into::subtract})
+    for (std::int64_t n : {5, 16, 47, 101})
+      for (std::int64_t k : {0, 3, 700}) {
+        const std::int64_t m = 213, stride = n + 3;
+        const auto a = numbers<float>(m * k, 1), b = numbers<float>(k * n, 2), before = numbers<float>(m * stride, 3);
+        std::vector<float> plain(before), got(before);
+        multiply<fast, float>({a.data(), k}, {b.data(), n}, plain.data(), stride, m, n, k, into);
+        multiply<fast, float>({a.data(), k}, {b.data(), n}, got.data(), stride, m, n, k, into, marked{});
+        bool same = true;
+        for (std::int64_t i = 0; i < m; ++i)
+          for (std::int64_t j = 0; j < stride; ++j) {
+            const float x = plain[at(i * stride + j)];
+            const float want = j < n ? (x > 0 ? x : 0) + static_cast<float>(1000 * i + j) : before[at(i * stride + j)];
+            same = same && got[at(i * stride + j)] == want;
+          }
+        CHECK(same);
+      }
+  const auto a = numbers<float>(9, 1);
+  std::vector<float> c(9);
+  CHECK_THROWS_AS((multiply<fast, float>({a.data(), 3}, {a.data(), 3, true}, c.data(), 3, 3, 3, 3,
+                                         product_into::symmetric, marked{})),
+                  invalid_argument);
 }
 TEST_CASE("gemm: NaN and infinity stay in their rows and columns") {
   std::vector<float> a(64, 1.0f), b(64, 1.0f), c(64);

@@ -126,3 +126,31 @@ TEST_CASE("dropout: the rate, the scale, the same mask backward and in float64")
            (dx[i] == 0 || std::fabs(dx[i] - 1 / 0.7f) < 1e-6f);
   CHECK(same);
 }
+
+// A rate just above a draw is that draw when it is rounded to float32: float32 keeps the element, and so must float64.
+TEST_CASE("dropout: float64 drops what float32 drops, also where the rate lies between two draws") {
+  graph g(mode::train);
+  const value u = random_uniform(g, {40});
+  const int first = g.nodes[u.id].first;  // its seed, step and stream serve the dropouts too
+  const value x = g.placeholder("x", {40}), xd = g.placeholder("xd", {40}, float64);
+  const std::map<int, kernel_test::bytes> feeds{{x.id, to_bytes(std::vector<float>(40, 1.0f))},
+                                                {xd.id, to_bytes(std::vector<double>(40, 1.0))}};
+  const drawing now{.seed = 5, .step = 9};
+  const auto drawn = now.operator()<float>(g, u, 1);
+  int tried = 0;
+  for (std::size_t at = 0; at < drawn.size(); ++at) {
+    if (drawn[at] < 0.5f) continue;  // below, a float can hold the difference
+    const double rate = static_cast<double>(drawn[at]) + 1e-10;
+    const auto dropped = [&](value of) {
+      value operands[5] = {of, g.constant(rate, of.type())};
+      for (int i = 0; i < 3; ++i) operands[2 + i] = {&g, g.edges[first + i]};
+      return g.add(cards::dropout, operands, 5);
+    };
+    const auto a = now.operator()<float>(g, dropped(x), 1, feeds);
+    const auto b = now.operator()<double>(g, dropped(xd), 1, feeds);
+    CHECK(a[at] != 0);
+    for (std::size_t i = 0; i < a.size(); ++i) CHECK((a[i] != 0) == (b[i] != 0));
+    ++tried;
+  }
+  CHECK(tried > 5);
+}

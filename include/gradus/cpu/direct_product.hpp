@@ -272,7 +272,7 @@ struct direct_product {
   template <std::int64_t Rows, std::int64_t Columns, bool MayBeLarge, class E>
   void run(const E& e) const {
     if (g.m == 0 || g.n == 0) return;
-    if (g.k == 0) return empty_sums<A>(g, e);
+    if (g.k == 0) return empty_sums<A>(g, product_into::overwrite, e);
     if constexpr (N::width > 1 && MayBeLarge)
       if (is_large(g.m, g.n, g.k)) return packed_product<T, A>{g, product_into::overwrite}.run(e);
     if constexpr (Columns % row_columns == 0)

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "../base/error.hpp"
 #include "tile.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
@@ -154,24 +155,30 @@ struct packed_product {
   }
 };
 
-// Computes a result whose sums have no terms.
+// Computes a result whose sums have no terms: what the chains start from.
 template <class A, class T, class E>
-void empty_sums(const matrix_product<T>& g, const E& e) {
+void empty_sums(const matrix_product<T>& g, product_into into, const E& e) {
+  const bool from_c = into == product_into::add || into == product_into::subtract;
   for (std::int64_t i = 0; i < g.m; ++i)
-    for (std::int64_t j = 0; j < g.n; ++j)
-      g.c[i * g.stride + j] = e(lane<T, A>(T(0)), g.row + i, g.column + j, std::size_t{1}).v;
+    for (std::int64_t j = 0; j < g.n; ++j) {
+      T& c = g.c[i * g.stride + j];
+      c = e(lane<T, A>(from_c ? c : T(0)), g.row + i, g.column + j, std::size_t{1}).v;
+    }
 }
 
 }  // namespace detail
 
 // Computes c [m, n], with `stride` numbers from row to row, as `into` says; op(a) is [m, k], op(b) [k, n]. c may not
-// overlap a or b. The epilogue (cpu/tile.hpp) is not for symmetric products.
+// overlap a or b. The epilogue is of cpu/tile.hpp; with add and subtract it receives sums that started from c. Error:
+// invalid_argument for an epilogue of a symmetric product, half of which is a copy.
 template <class A, class T, class E = as_is>
 void multiply(matrix_operand<T> a, matrix_operand<T> b, T* c, std::int64_t stride, std::int64_t m, std::int64_t n,
               std::int64_t k, product_into into = product_into::overwrite, const E& e = {}) {
   const detail::matrix_product<T> g{a, b, c, stride, m, n, k};
-  if (k == 0 && (into == product_into::overwrite || into == product_into::symmetric))
-    return detail::empty_sums<A>(g, e);
+  if constexpr (!std::is_same_v<E, as_is>)
+    if (into == product_into::symmetric)
+      raise(status::invalid_argument, "multiply: a symmetric product takes no epilogue; ", "use overwrite");
+  if (k == 0) return detail::empty_sums<A>(g, into, e);
   detail::packed_product<T, A>{g, into}.run(e);
 }
 

@@ -79,8 +79,8 @@ struct op_kernel<&cards::random_normal> {
   }
 };
 
-// The operands are x, rate, seed, step and stream. The float32 draws decide for float64 too, so that both types drop
-// the same elements.
+// The operands are x, rate, seed, step and stream. The float32 draws and the rate in float32 decide for float64 too, so
+// that both types drop the same elements.
 template <>
 struct op_kernel<&cards::dropout> {
   template <class A, class S>
@@ -88,9 +88,10 @@ struct op_kernel<&cards::dropout> {
     dispatch_type<0, float, double>(s, [&]<class T>() {
       T* y = at<T>(a, 0);
       const T *x = at<const T>(a, 1), rate = *at<const T>(a, 2), scale = T(1) / (T(1) - rate);
+      const auto limit = static_cast<float>(rate);
       detail::each_block<float>(s.dim(0), detail::draws(a + 3), [&](std::int64_t first, const auto& words, int n) {
         for (int i = 0; i < n; ++i)
-          y[first + i] = static_cast<T>(detail::uniform<float>(words, i)) >= rate ? x[first + i] * scale : T(0);
+          y[first + i] = detail::uniform<float>(words, i) >= limit ? x[first + i] * scale : T(0);
       });
     });
   }
