@@ -123,9 +123,9 @@ TEST_CASE("data that end before the last step, or stand at their end, are a warn
     CHECK(heard == texts{"the data ended at step 2, before step 5; rewind() them or add .repeat() to go on"});
     trainer.train(data, {.steps = 5});
     REQUIRE(heard.size() == 2);
-    CHECK(
-        heard[1] ==
-        "the data ended at step 2, before step 7 (they gave no step at all); rewind() them or add .repeat() to go on");
+    CHECK(heard[1] ==
+          "the data ended at step 2, before step 7 (they gave no step to this call); rewind() them or add .repeat() to "
+          "go on");
     trainer.train(points().repeat().batch(2), {.steps = 5});
     CHECK(heard.size() == 2);
   }

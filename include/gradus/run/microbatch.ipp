@@ -32,8 +32,9 @@ GRADUS_BODY void part_sums::prepare(step_machine& train, const variable_arena& v
             text("microbatch: the gradient of \"", r.name_of(v.edges[n.first]),
                  "\" comes as rows, whose sum is no array; use accumulate{}, or a smaller batch"));
     raise(status::unimplemented,
-          text("microbatch: the model changes a variable while it computes (", n.op->name,
-               "), and every part would do it again; leave microbatch out, or the ", n.op->name));
+          text("microbatch: the model changes \"", r.name_of(v.edges[n.first]), "\" while it computes (", n.op->name,
+               "), and every part would do it again; leave microbatch out, or what changes it (a batch_norm: use "
+               "layer_norm)"));
   }
   train.cut(cut_.parts);
   sums_ = tree_sum(cut_.parts, variables.trainable_bytes(), cut_.sum);

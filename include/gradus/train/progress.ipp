@@ -15,7 +15,7 @@ namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY std::string data_ended(std::int64_t step, std::int64_t last, std::int64_t trained) {
   return text("the data ended at step ", step, ", before step ", last,
-              trained == 0 ? " (they gave no step at all)" : "", "; rewind() them or add .repeat() to go on");
+              trained == 0 ? " (they gave no step to this call)" : "", "; rewind() them or add .repeat() to go on");
 }
 
 GRADUS_BODY std::string stood_there(std::int64_t step, std::int64_t last) {
