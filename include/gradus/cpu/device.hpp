@@ -2,7 +2,7 @@
 // argument.
 #pragma once
 #include "arrange.hpp"
-#include "attention.hpp"
+#include "cached_attention.hpp"
 #include "conv.hpp"
 #include "depthwise_conv.hpp"
 #include "elementwise.hpp"
@@ -160,7 +160,8 @@ std::span<const typename cpu<Arithmetic>::entry> built_in_ops<Arithmetic>::all()
   using table =
       typename cpu<Arithmetic>::template table<elementwise_ops, matmul_ops, reduce_ops, softmax_ops, state_ops,
                                                arrange_ops, gather_ops, conv_ops, depthwise_conv_ops, random_ops,
-                                               precision_ops, host_ops, fused_ops, attention_ops, layer_norm_ops>;
+                                               precision_ops, host_ops, fused_ops, attention_ops, cached_attention_ops,
+                                               layer_norm_ops>;
   return table::entries;
 }
 template <class Arithmetic>

@@ -1,7 +1,7 @@
 // A layer is an op with variables of its own, named as TensorFlow names them. A layer's name is a scope, so that the
 // second "dense" of a graph is "dense_1". A name that is empty stands for the layer's own: "dense", "conv2d", ...
 #pragma once
-#include "attention.hpp"
+#include "cached_attention.hpp"
 #include "depthwise_conv.hpp"
 #include "layer_norm.hpp"
 #include "matmul.hpp"
@@ -247,6 +247,11 @@ struct attention_options {
   bool causal = true;       // position i sees 0 ... i
   double dropout_rate = 0;  // of the attention weights
   initializer kernel_initializer = glorot_uniform;
+  // A model that generates gives these instead of a sequence: x is [sequences, 1, width], the one position that stands
+  // in `position`, and the positions before it are remembered (ops/cached_attention.hpp).
+  value position = {};
+  int time = 0;  // the positions that it remembers at most
+  int sequences = 1;
 };
 // Self-attention (Vaswani et al. 2017, arXiv:1706.03762): x [n, time, width] to the same. For each head, softmax(q k^T
 // / sqrt(width / heads)) v; the heads side by side pass a last dense layer. Variables "<name>/qkv/..." [width, 3 width]
@@ -266,6 +271,12 @@ constexpr value multi_head_attention(value x, const attention_options& o) {
   const auto project = [&](value joined) {
     return dense(joined, {.units = width, .name = "projection", .kernel_initializer = o.kernel_initializer});
   };
+  if (o.position) {
+    if (!o.causal)
+      g.refuse("multi_head_attention \"", o.name, "\": a position sees those before it; leave .causal true");
+    return project(cached_attention(packed, o.position,
+                                    {.heads = o.heads, .time = o.time, .sequences = o.sequences, .name = "cache"}));
+  }
   if (o.dropout_rate == 0 && each <= detail::max_head_width)
     return project(self_attention(packed, {.heads = o.heads, .causal = o.causal}));
   const auto [q, k, v] = split<3>(packed, -1);

@@ -8,8 +8,9 @@
 //   seat.run();
 //   std::span<const float> p = seat.prediction<float>("probability");      // until the next run
 //
-// The values are read once and then stay. A seat has the memory of one computation; run() neither allocates nor locks,
-// and seats of different threads do not meet. The bits are those of trainer::predict with the same policies.
+// The values are read once and then stay. A seat has the memory of one computation and the model's local variables (a
+// cache of attention, ops/cached_attention.hpp); run() neither allocates nor locks, and seats of different threads do
+// not meet. The bits are those of trainer::predict with the same policies.
 //
 // TensorFlow: tf.contrib.predictor.from_estimator (1.15), which runs a session. train/saved_model.hpp predicts from an
 // exported model whose graph is in the file.
@@ -46,6 +47,9 @@ public:
   std::byte* value(int k) const { return values_.value(static_cast<std::size_t>(k)); }
   std::int64_t global_step() const { return step_; }
   std::size_t bytes() const { return values_.bytes(); }
+  // The local variables, with their first values: what a seat remembers from run to run.
+  const std::vector<int>& remembered() const { return remembered_; }
+  const variable_info& info(int k) const { return values_.info(static_cast<std::size_t>(k)); }
 
   // Declares the graph's variables and restores them. Errors: invalid_argument if not one source is given;
   // failed_precondition if there is no checkpoint; what saver::restore raises.
@@ -54,6 +58,7 @@ public:
 private:
   runnable r_;
   mutable variable_arena values_;
+  std::vector<int> remembered_;
   std::int64_t step_ = 0;
 };
 
@@ -101,6 +106,7 @@ private:
     ~lent_until_end() { machine_.take_back(); }  // also by an error
   };
   step_machine machine_;
+  variable_arena remembered_;  // the model's local variables, which its runs change
   subnormal_mode numbers_;
 
   int find_input(std::string_view name) const;

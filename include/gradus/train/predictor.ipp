@@ -1,5 +1,7 @@
 // The bodies of predictor.hpp.
 #pragma once
+#include <algorithm>
+
 #include "../base/body.hpp"
 #include "../run/frozen_record.hpp"
 #include "predictor.hpp"
@@ -25,7 +27,13 @@ GRADUS_BODY void predicted_model::load(const runnable& r, const predictor_option
   for (int k = 0; k < p.variable_count; ++k) {
     const int id = p.variables[k];
     const auto a = from_words<variable_attr>(r.graph.view.ints + r.at(id).attr);
-    if (a.local != 0) continue;  // a metric's, which predictions do not read
+    if (a.local != 0) {
+      if (a.kind != initializer::constant || a.a != 0)
+        raise(status::unimplemented, text("a predictor: the local variable \"", r.name_of(id),
+                                          "\" does not start from zeros; give it .init = zeros, or use a session"));
+      remembered_.push_back(k);
+      continue;
+    }
     const variable_info& v = values_.info(static_cast<std::size_t>(k));
     const bool averaged = o.use_averages && a.trainable != 0;
     list.tensor(averaged ? text(v.name, "/ExponentialMovingAverage") : std::string(v.name), v.type, resolve(v.dims, 1),
@@ -41,8 +49,16 @@ GRADUS_BODY void predicted_model::load(const runnable& r, const predictor_option
 
 GRADUS_BODY prediction_seat::prediction_seat(const predicted_model& of, subnormal_mode numbers, std::int64_t batch_size)
     : numbers_(numbers) {
+  for (const int k : of.remembered()) remembered_.declare(of.info(k));
+  remembered_.allocate(0);
   machine_.connect(
-      of.graph(), [&](int k) { return of.value(k); }, [](int) -> std::byte* { return nullptr; });
+      of.graph(),
+      [&](int k) {
+        const auto& own = of.remembered();
+        const auto at = std::find(own.begin(), own.end(), k);
+        return at == own.end() ? of.value(k) : remembered_.value(static_cast<std::size_t>(at - own.begin()));
+      },
+      [](int) -> std::byte* { return nullptr; });
   machine_.bind(batch_size);
 }
 
