@@ -1,7 +1,7 @@
 // A char-GPT (4 layers of 4 heads, width 128, 64 positions, 128 letters) that generates a letter at a time, beside
 // libtorch, on one thread, in one process: a predictor's seat with the keys and values of the letters before
-// (ops/cached_attention.hpp); the same in libtorch, in inference mode, its caches tensors that a step writes into; and a
-// predictor's pass over all 64 positions, which a program without a cache makes for each letter.
+// (ops/cached_attention.hpp); the same in libtorch, in inference mode, its caches tensors that a step writes into; and
+// a predictor's pass over all 64 positions, which a program without a cache makes for each letter.
 //
 //   g++ -std=gnu++20 -O3 -march=native -DNDEBUG -DGRADUS_XSIMD -Iinclude benchmarks/beside_libtorch/generate.cpp \
 //     -isystem /usr/include/torch/csrc/api/include -ltorch -ltorch_cpu -lc10 -pthread -o generate && ./generate [turns]
@@ -69,10 +69,12 @@ struct in_libtorch {
       const auto weights = at::softmax(scores / std::sqrt(double(width) / heads), 1);
       const auto mixed = at::matmul(weights.unsqueeze(1), l.values.narrow(1, 0, p + 1)).reshape({width});
       x = x + at::linear(mixed, l.out, l.out_bias);
-      const auto up = at::gelu(at::linear(at::layer_norm(x, {width}, l.gamma2, l.beta2, epsilon), l.up, l.up_bias), "tanh");
+      const auto up =
+          at::gelu(at::linear(at::layer_norm(x, {width}, l.gamma2, l.beta2, epsilon), l.up, l.up_bias), "tanh");
       x = x + at::linear(up, l.down, l.down_bias);
     }
-    return at::softmax(at::linear(at::layer_norm(x, {width}, last_gamma, last_beta, epsilon), last_weight, last_bias), 0);
+    return at::softmax(at::linear(at::layer_norm(x, {width}, last_gamma, last_beta, epsilon), last_weight, last_bias),
+                       0);
   }
 };
 
@@ -118,21 +120,27 @@ int main(int argc, char** argv) {
         return torch::from_blob(const_cast<std::byte*>(r.bytes.data()), dims).clone();
       }
     std::printf("no %s in the checkpoint; it has\n", name.c_str());
-    for (const gradus::record& r : checkpoint.result().content.records) std::printf("  %s\n", std::string(r.name).c_str());
+    for (const gradus::record& r : checkpoint.result().content.records)
+      std::printf("  %s\n", std::string(r.name).c_str());
     std::exit(1);
   };
   const auto turned = [&](const std::string& name) { return copied(name).t().contiguous(); };
   const c10::InferenceMode inference;
-  in_libtorch torch_model{copied("letter/embeddings"), copied("position_table"), turned("logits/kernel"),
-                          copied("logits/bias"),       copied("layer_norm/gamma"), copied("layer_norm/beta"), {}};
+  in_libtorch torch_model{copied("letter/embeddings"),
+                          copied("position_table"),
+                          turned("logits/kernel"),
+                          copied("logits/bias"),
+                          copied("layer_norm/gamma"),
+                          copied("layer_norm/beta"),
+                          {}};
   for (int i = 0; i < layers; ++i) {
     const std::string b = i == 0 ? "block/" : "block_" + std::to_string(i) + "/";
-    torch_model.all.push_back({copied(b + "layer_norm/gamma"), copied(b + "layer_norm/beta"),
-                               turned(b + "multi_head_attention/qkv/kernel"), copied(b + "multi_head_attention/qkv/bias"),
-                               turned(b + "multi_head_attention/projection/kernel"),
-                               copied(b + "multi_head_attention/projection/bias"), copied(b + "layer_norm_1/gamma"),
-                               copied(b + "layer_norm_1/beta"), turned(b + "up/kernel"), copied(b + "up/bias"),
-                               turned(b + "down/kernel"), copied(b + "down/bias")});
+    torch_model.all.push_back(
+        {copied(b + "layer_norm/gamma"), copied(b + "layer_norm/beta"), turned(b + "multi_head_attention/qkv/kernel"),
+         copied(b + "multi_head_attention/qkv/bias"), turned(b + "multi_head_attention/projection/kernel"),
+         copied(b + "multi_head_attention/projection/bias"), copied(b + "layer_norm_1/gamma"),
+         copied(b + "layer_norm_1/beta"), turned(b + "up/kernel"), copied(b + "up/bias"), turned(b + "down/kernel"),
+         copied(b + "down/bias")});
   }
   torch::Tensor by_torch;
   std::vector<contender> all{{"a seat with its cache",

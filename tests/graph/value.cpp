@@ -72,7 +72,8 @@ TEST_CASE("an empty value, or one of another graph, is no output") {
   const std::string another = "the output \"p\" is no tensor of this graph; give one that the model made";
   for (const int kind : {output::loss, output::metric, output::prediction, output::summary, output::histogram,
                          output::image, output::audio, output::update}) {
-    CHECK(said([&](graph& g, value, value) { g.add_output(kind, "p", value{}); }) == empty);
+    CHECK(said([&](graph& g, value, value) { g.add_output(kind, "p", value{}); }) ==
+          empty + (kind == output::metric ? " (a metric: accuracy, metrics::mean(value))" : ""));
     CHECK(said([&](graph& g, value, value foreign) { g.add_output(kind, "p", foreign); }) == another);
     CHECK(said([&](graph& g, value x, value) { g.add_output(kind, "p", x); }).empty());
   }

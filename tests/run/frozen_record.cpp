@@ -71,3 +71,23 @@ TEST_CASE("a head does not go on above other weights") {
   CHECK(train(7) == 7);
   CHECK(predictor<head>({.model_dir = dir.path()}).global_step() == 7);
 }
+
+TEST_CASE("nor does a session's") {
+  const testing::temp_dir dir;
+  for (auto& s : below.scales) s = 0.25f;
+  const auto with_session = [&](auto f) {
+    graph g;
+    const value x = g.placeholder("x", {batch, 3});
+    dense(frozen_dense<below>(x), {.units = 1, .name = "head"});
+    session s{g, frozen_ops<below>{}};
+    s.initialize(1);
+    state_list list;
+    s.remembers(list);
+    f(list);
+  };
+  with_session([&](const state_list& list) { saver<>().save(list, dir / "model", 0); });
+  with_session([&](const state_list& list) { CHECK(saver<>().restore_latest(list, dir.path())); });
+  below.codes[2] = 9;
+  with_session(
+      [&](const state_list& list) { CHECK_THROWS_AS((void)saver<>().restore_latest(list, dir.path()), data_loss); });
+}

@@ -136,7 +136,7 @@ TEST_CASE("feeding: arrays of the program's, by name") {
   CHECK_THROWS_WITH_AS(give({{"x", x}, {"label", std::span(x).first(3)}}),
                        "feed \"label\": expected int32, got float32; feed int32 values", invalid_argument);
   CHECK_THROWS_WITH_AS(give({{"x", std::span(x).first(0)}, {"label", std::span(label).first(0)}}),
-                       "the feeds hold no examples", invalid_argument);
+                       "the feeds hold no examples: \"x\" is empty; feed one or more", invalid_argument);
   // A feed that nothing reads is checked too.
   CHECK_THROWS_AS(give({{"x", x}, {"label", label}, {"spare", label}}), invalid_argument);
   // Nothing of all this was written: the placeholders hold what they held.

@@ -33,7 +33,7 @@ TEST_CASE("a step by hand, on arrays of the program's; what does not fit is refu
   CHECK_THROWS_WITH_AS(sess.run({{"x", one}, {"y", wide}}),
                        "feed \"y\": expected float32, got float64; feed float32 values", invalid_argument);
   CHECK_THROWS_WITH_AS(sess.run({{"x", std::span<const float>()}, {"y", std::span<const float>()}}),
-                       "the feeds hold no examples", invalid_argument);
+                       "the feeds hold no examples: \"x\" is empty; feed one or more", invalid_argument);
   CHECK(weight(sess) == w);
   CHECK(sess.global_step() == 2);
   CHECK_FALSE(sv.should_stop());

@@ -756,7 +756,7 @@ TEST_CASE("refusals of train, evaluate and predict") {
   CHECK(fresh.evaluate(data.all().batch(8))["loss"] == other.evaluate(data.all().batch(8))["loss"]);
   trainer.train(data.endless(), {.max_steps = 1});
   CHECK(refusal<out_of_range>([&] { trainer.evaluate(data.all().take(0).batch(8)); }) ==
-        "evaluate: the dataset gave no examples");
+        "evaluate: the dataset gave no examples; rewind() it, or look at its path and filters");
   auto plain = on_a_line(no_files);
   const std::vector<float> x{1, 2};
   plain.train(from_spans("x", x, "y", x).batch(2), {.steps = 1});

@@ -34,7 +34,16 @@ TEST_CASE("with accumulation its sum starts afresh like the others'") {
 }
 TEST_CASE("by any mask") {
   const auto vectors = [](std::string_view, const extents& dims) { return dims.rank == 1; };
-  near(steps::after({1.0}, {{1.0}}, freeze{vectors}, momentum{.rate = 1}), {1});
+  CHECK_THROWS_WITH_AS(steps::after({1.0}, {{1.0}}, freeze{vectors}, momentum{.rate = 1}),
+                       "the mask of freeze matches all variables, \"w\", so nothing would be trained; mend the mask",
+                       invalid_argument);
+  const auto is_a = [](std::string_view name, const extents&) { return name == "a"; };
+  steps::updater<decltype(freeze{is_a}), momentum> u{freeze{is_a}, momentum{.rate = 1}};
+  vec a{1.0}, b{1.0};
+  u.track("a", a), u.track("b", b);
+  u.apply({{"a", vec{3.0}}, {"b", vec{0.25}}});
+  CHECK(a[0] == 1);
+  CHECK(b[0] == 0.75);
   CHECK_THROWS_WITH_AS(steps::after({1.0}, {{1.0}}, freeze{all_but{vectors}}, momentum{.rate = 1}),
                        "the mask of freeze matches no variable of \"w\"; mend the mask, or leave freeze out",
                        invalid_argument);

@@ -226,7 +226,8 @@ struct graph {
   }
   constexpr void add_output(int kind, std::string_view name, value v) {
     if (detail::looks_at_values() && (v.g != this || v.id < 0))
-      refuse("the output \"", name, "\" is no tensor of this graph; give one that the model made");
+      refuse("the output \"", name, "\" is no tensor of this graph; give one that the model made",
+             kind == output::metric && v.g == nullptr ? " (a metric: accuracy, metrics::mean(value))" : "");
     else
       outputs.push({kind, intern(name), v.id});
   }

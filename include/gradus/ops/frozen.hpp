@@ -140,8 +140,9 @@ constexpr void refuse_frozen_gradient(backward& b) {
     if (b.wants(i))
       return b.g.refuse(op.name, op.frozen != nullptr ? " with weights " : " of a frozen layer ",
                         op.frozen != nullptr ? op.frozen->dims : b.in(0).dims(),
-                        ": has no gradient, and a variable that is trained lies below it; freeze that one too, or use "
-                        "a layer of float32 with trainable = false here");
+                        ": has no gradient, and a variable that is trained lies below it; give the layer of that one "
+                        ".trainable = false (the policy freeze does not reach gradients), or use a layer of float32 "
+                        "with .trainable = false here");
 }
 }  // namespace detail
 

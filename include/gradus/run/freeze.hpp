@@ -159,9 +159,14 @@ constexpr graph minimize_one_by_one(const graph_parts& p, const build_options& o
     g.refuse("one_by_one: the model has a train op of its own; leave its updates to the stepper");
   } else if (const int i = find_mixing(p); i >= 0) {
     const node& n = p.view.nodes[i];
-    g.refuse("one_by_one: ", n.op->name, " ", n.dims, " is computed from several examples at once, and the loss ",
-             is_batched(n.dims) ? "of each example must need no other" : "must be their mean",
-             "; leave one_by_one out, or use reduce_mean");
+    if (is_batched(n.dims))
+      g.refuse("one_by_one: ", n.op->name, " ", n.dims,
+               " is computed from several examples at once, and the loss of each example must need no other; leave "
+               "one_by_one out, or what mixes examples (a batch_norm: use layer_norm)");
+    else
+      g.refuse("one_by_one: ", n.op->name, " ", n.dims,
+               " is computed from several examples at once, and the loss must be their mean; leave one_by_one out, or "
+               "use reduce_mean");
   } else if (const uncut u = find_uncut(parts_of(used).view); u.why == uncut::rows) {
     const node& n = used.nodes[u.node];
     g.refuse("one_by_one: the gradient of a variable ", n.dims,

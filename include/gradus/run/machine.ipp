@@ -16,6 +16,7 @@ GRADUS_BODY std::string_view runnable::name_at(int offset) const {
 
 GRADUS_BODY void step_machine::bind(std::int64_t whole) {
   if (batch_ >= 0 && whole == batch_ * parts_) return;
+  if (whole < 0) raise(status::invalid_argument, text("a batch of ", whole, " examples: expected 0 or more"));
   if (whole % parts_ != 0)
     raise(status::invalid_argument, text("a batch of ", whole, " examples cannot be cut into ", parts_,
                                          " equal parts; let the batch be a multiple, and drop what is left over"));

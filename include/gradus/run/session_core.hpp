@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "feed.hpp"
+#include "frozen_record.hpp"
 #include "graph_update.hpp"
 #include "run_result.hpp"
 #include "session_op.hpp"
@@ -119,6 +120,7 @@ private:
   resource_variable* random_step_ = nullptr;
   std::vector<std::unique_ptr<graph_update>> updates_;
   variables_without_value without_value_{variables_};
+  frozen_record frozen_;
   std::mutex building_;
   std::vector<std::unique_ptr<prepared_run>> prepared_;
   std::atomic<prepared_run*> first_prepared_{nullptr};  // the newest; the list behind it does not change

@@ -158,6 +158,7 @@ GRADUS_BODY void session_core::remembers(state_list& list) {
   for (resource_variable* const v : variables_)
     if (!v->local) list.tensor(v->name, v->type, resolve(v->dims, 1), v->view().mutable_bytes(), is_of_streams(*v));
   list.dynamic("session/uninitialized", without_value_, true);
+  frozen_.find(g_->view()), frozen_.list_in(list);
 }
 
 // --- fetches and feeds

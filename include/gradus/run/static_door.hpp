@@ -86,7 +86,10 @@ using static_door_opens = std::conjunction<static_policies_fit<Policies...>, sta
                                            static_release_fits<Policies...>, static_slots_fit<Policies...>>;
 template <auto Build, class... Policies>
 struct static_model_fits : model_fits<Build, static_options<mode::train, Policies...>> {};
-struct refused_stepper {};
+// The members that a program uses as constants are here too: the compiler then says no more than why it was refused.
+struct refused_stepper {
+  static constexpr std::size_t variable_bytes = 1, memory_bytes = 1;
+};
 
 }  // namespace detail
 

@@ -88,7 +88,9 @@ void fill_feeds(Stepper& stepper, std::span<const placeholder_info> wanted, std:
             text("feed \"", p.name, "\" holds ", n, " examples, another feed ", examples, "; feed as many of each"));
     if (n >= 0) examples = n;
   }
-  if (examples == 0) raise(status::invalid_argument, "the feeds hold no examples");
+  if (examples == 0)
+    raise(status::invalid_argument,
+          text("the feeds hold no examples: \"", feeds[0].name, "\" is empty; feed one or more"));
   const std::int64_t batch_size = examples < 0 ? 1 : examples;
   for (const auto& p : wanted) {
     const feed* fed = nullptr;

@@ -104,7 +104,9 @@ public:
       loss += detail::as_number(stepper_.template output_of<mode::evaluate>(output::loss)) * static_cast<double>(n);
       examples += n, ++batches_done;
     }
-    if (examples == 0) raise(status::out_of_range, "evaluate: the dataset gave no examples");
+    if (examples == 0)
+      raise(status::out_of_range,
+            "evaluate: the dataset gave no examples; rewind() it, or look at its path and filters");
     evaluation result;
     result.step_ = stepper_.global_step();
     result.values_.emplace_back("loss", loss / static_cast<double>(examples));
@@ -128,7 +130,9 @@ public:
       if (detail::fill_feeds<mode::train>(stepper_, data, feeds) == 0) break;
       stepper_.train_step(p ? *p : p.emplace(stepper_));
     }
-    if (!p) raise(status::out_of_range, "profile: the dataset gave no examples");
+    if (!p)
+      raise(status::out_of_range,
+            "profile: the dataset gave no examples; rewind() it, or look at its path and filters");
     loop_.distrust_memory();
     return *p;
   }

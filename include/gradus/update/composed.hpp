@@ -173,20 +173,24 @@ public:
   }
   bool frozen(std::string_view name, const extents& dims) const { return freeze_(name, dims); }
   // Refuses (invalid_argument) the mask of freeze, or of a group of multi, that no variable belongs to: a misspelt one
-  // would do nothing without a word. each(f) calls f(name, dims) for every variable.
+  // would do nothing without a word. So would a mask of freeze that all belong to. each(f) calls f(name, dims) for
+  // every variable.
   template <class Each>
   void check_masks([[maybe_unused]] Each each) const {
     if constexpr (freezes || branches > 1) {
-      bool any = false, used[branches] = {};
+      bool any = false, left = false, used[branches] = {};
       std::string names;
       each([&](std::string_view name, const extents& dims) {
-        any = frozen(name, dims) || any, used[branch_of(name, dims)] = true;
+        any = frozen(name, dims) || any, left = !frozen(name, dims) || left, used[branch_of(name, dims)] = true;
         if (names.size() < 300) names += text(names.empty() ? "\"" : ", \"", name, '"');
       });
       if (names.empty()) return;
       if (freezes && !any)
         raise(status::invalid_argument,
               text("the mask of freeze matches no variable of ", names, "; mend the mask, or leave freeze out"));
+      if (freezes && !left)
+        raise(status::invalid_argument, text("the mask of freeze matches all variables, ", names,
+                                             ", so nothing would be trained; mend the mask"));
       for (std::size_t b = 0; b + 1 < branches; ++b)
         if (!used[b])
           raise(status::invalid_argument,
