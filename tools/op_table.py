@@ -16,7 +16,7 @@ sections = [  # title, headers
     ("Shapes", ["broadcast", "arrange"]),
     ("Sums, means, extremes", ["broadcast", "reduce"]),
     ("Products, convolutions, pools", ["matmul", "conv", "depthwise_conv"]),
-    ("Softmax, attention, normalization", ["softmax", "attention", "layer_norm"]),
+    ("Softmax, attention, normalization", ["softmax", "attention", "cached_attention", "layer_norm"]),
     ("Rows of tables", ["gather", "embedding"]),
     ("Random numbers", ["random"]),
     ("Variables", ["state"]),
