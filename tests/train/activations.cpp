@@ -28,6 +28,7 @@ inline constexpr auto pictures = [](graph& g) {
   h = relu(conv2d(h, {.filters = 4, .kernel_size = 3, .padding = padding::same, .name = "two"}));
   h = max_pool(relu(conv2d(h, {.filters = 5, .kernel_size = 3, .padding = padding::same, .name = "three"})),
                {.pool_size = 2, .strides = 2});
+  h = relu(conv2d(h, {.filters = 4, .kernel_size = 3, .padding = padding::same, .name = "four"}));
   const auto out = dense(flatten(h), {.units = 3, .name = "out"});
   return model_spec{.loss = reduce_mean(squared_difference(out, y)), .metrics = {}, .predictions = {{"out", out}}};
 };
@@ -115,6 +116,38 @@ TEST_CASE("the gradients are those of plain loops on rounded activations; the lo
   CHECK(farthest(gradients(round), s) < 2e-6);
   CHECK(farthest(gradients([](double v) { return v; }), exact) < 2e-6);
   CHECK(farthest(gradients(round), exact) > 1e-4);
+}
+
+namespace {
+// The layers of `deep` on every position of a sequence.
+inline constexpr auto deep_sequence = [](graph& g) {
+  const auto x = g.placeholder("x", {batch, 4, 8}), y = g.placeholder("y", {batch, 4, 1});
+  const auto a = relu(dense(x, {.units = width, .name = "a"})), b = tanh(dense(a, {.units = width, .name = "b"}));
+  const auto c = relu(dense(b, {.units = width, .name = "c"})), out = dense(c, {.units = 1, .name = "out"});
+  return model_spec{.loss = reduce_mean(squared_difference(out, y)), .metrics = {}, .predictions = {{"out", out}}};
+};
+}  // namespace
+
+TEST_CASE("a sequence's positions are rounded as examples are") {
+  auto rows = make_static_stepper<deep>(static_batch<12>{}, gradient_descent{.rate = 1}, portable{}, stored);
+  auto exact = make_static_stepper<deep_sequence>(static_batch<3>{}, gradient_descent{.rate = 1}, portable{});
+  auto s = make_static_stepper<deep_sequence>(static_batch<3>{}, gradient_descent{.rate = 1}, portable{}, stored);
+  CHECK(s.memory_bytes < exact.memory_bytes);
+  const auto values = numbers(12 * 9, 8);
+  const auto trained = [&](auto& t) {
+    t.initialize(3);
+    std::ranges::copy(std::span(values).first(12 * 8), t.template input<"x">().begin());
+    std::ranges::copy(std::span(values).last(12), t.template input<"y">().begin());
+    t.step();
+    std::vector<float> all;
+    const auto add = [&](auto part) { all.insert(all.end(), part.begin(), part.end()); };
+    add(t.template variable<"a/kernel">()), add(t.template variable<"b/kernel">());
+    add(t.template variable<"c/kernel">()), add(t.template variable<"out/kernel">());
+    return all;
+  };
+  const auto want = trained(rows);
+  CHECK(trained(s) == want);
+  CHECK(trained(exact) != want);
 }
 
 TEST_CASE("the same bits by threads, with recomputation, by the interpreter, and resumed") {

@@ -5,9 +5,12 @@
 // An activation is stored so if it is a float32 result of 32 numbers or more for each example, if only gradients of
 // products, convolutions, relu, tanh and sigmoid read it again, and if something else of that size is
 // computed between its last reader of the forward pass and its first of the backward pass: otherwise its memory would
-// not serve anything in between. A gradient that is a sweep reads the 16 bits itself; a product's operand is widened
-// for it, and lives as long as the product takes.
+// not serve anything in between. The result of a max_pool is kept as it is. A gradient that is a sweep reads the 16
+// bits itself; a product's operand is widened for it, and lives as long as the product takes. What reads a view (a
+// reshape) reads what lies behind it.
 #pragma once
+#include <utility>
+
 #include "../ops/conv.hpp"
 #include "../ops/depthwise_conv.hpp"
 #include "../ops/elementwise.hpp"
@@ -30,11 +33,14 @@ public:
     for (int i = 0; i < v_.size; ++i) {
       const node& n = v_.nodes[i];
       if (is_gradient(i)) {
+        if (n.op->is(trait::view) && is_stored(base_[i])) {
+          map[i] = map[base_[i]];  // its readers make their own
+          continue;
+        }
         g.enter_gradient_scope();
         seq<int> wide(n.inputs, -1);
         for (int k = 0; k < n.inputs; ++k)
-          if (const int u = v_.edges[n.first + k]; is_stored(u))
-            wide[k] = same_place(g, cast({&g, copy[u]}, float32), n);
+          if (const int u = v_.edges[n.first + k]; is_stored(base_[u])) wide[k] = widen(g, u, map, copy, n);
         emit(g, v_, i, map.first);
         for (int k = 0; k < n.inputs; ++k)
           if (wide[k] >= 0) g.edges[g.nodes[map[i]].first + k] = wide[k];
@@ -66,6 +72,15 @@ private:
     g.nodes[made.id].device = n.device, g.nodes[made.id].scope = n.scope;
     return made.id;
   }
+  // Returns the float32 of node u, which is stored or a view of what is, for its reader `by`.
+  constexpr int widen(graph& g, int u, seq<int>& map, const seq<int>& copy, const node& by) const {
+    if (base_.first[u] == u) return same_place(g, cast({&g, copy.first[u]}, float32), by);
+    const int wide = widen(g, v_.edges[v_.nodes[u].first], map, copy, by), before = map[u];
+    emit(g, v_, u, map.first);
+    const int made = std::exchange(map[u], before);
+    g.edges[g.nodes[made].first] = wide, g.nodes[made].name = g.nodes[wide].name;
+    return same_place(g, {&g, made}, by);
+  }
   // A gradient whose result a rounded operand changes in proportion, at random. Others read exact ones: of a softmax,
   // of a norm, and a factor (a dropout's mask holds one number, whose error would be that of every gradient).
   static constexpr bool reads_rounded(const node& n) {
@@ -80,16 +95,18 @@ private:
       const node& n = v_.nodes[i];
       large[i + 1] = large[i] + (is_large(i) ? 1 : 0);
       base_[i] = n.op->is(trait::view | trait::writes) ? base_[v_.edges[n.first]] : i;
+      if (n.op == &cards::max_pool) flags_[i] |= exact;  // as fused_pooling keeps it, so that the bits are the same
       for (int e = n.first, end = e + n.inputs; e < end; ++e) {
-        const int u = v_.edges[e];
+        const int u = base_[v_.edges[e]];
+        if (is_gradient(i) && n.op->is(trait::view)) continue;  // its own readers count
         if (!is_gradient(i))
-          last_[base_[u]] = i;
+          last_[u] = i;
         else if (first_[u] < 0)
           first_[u] = i;
         if (n.op->is(trait::writes) || (is_gradient(i) && (!reads_rounded(n) || n.type != float32))) flags_[u] |= exact;
       }
     }
-    for (int i = 0; i < p_.output_count; ++i) flags_[p_.outputs[i].node] |= exact;
+    for (int i = 0; i < p_.output_count; ++i) flags_[base_[p_.outputs[i].node]] |= exact;
     for (int i = 0; i < v_.size; ++i) {
       const node& n = v_.nodes[i];
       const int from = last_[base_[i]] < i ? i : last_[base_[i]];
