@@ -105,6 +105,18 @@ TEST_CASE("a predictor has the bits of the trainer, compiled and interpreted, of
     CHECK(smooth.first[i] == doctest::Approx(expected.first[i]).epsilon(0.5));
 }
 
+TEST_CASE("with the precision of the run it has the bits of the run's predictions") {
+  const temp_dir place;
+  const examples data;
+  auto t = make_trainer<rich>(adam{.rate = 0.05}, mixed_precision<bfloat16>{}, portable{},
+                              run_config{.model_dir = place / "run", .tf_random_seed = 3});
+  t.train(data.batches(4).repeat(), {.max_steps = 9});
+  const values expected = by_trainer(t, data);
+  const predictor_options from{.model_dir = place / "run"};
+  CHECK(by_predictor(make_predictor<rich>(from, portable{}, mixed_precision<bfloat16>{}), data, many) == expected);
+  CHECK(by_predictor(make_predictor<rich>(from, portable{}), data, many).first != expected.first);
+}
+
 TEST_CASE("seats of many threads do not meet, and a run allocates nothing") {
   const temp_dir place;
   const examples data;
