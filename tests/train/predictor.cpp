@@ -150,6 +150,14 @@ TEST_CASE("seats of many threads do not meet, and a run allocates nothing") {
   seat.lend("x", std::as_bytes(std::span(data.x)));
   seat.run();
   CHECK(seat.prediction<std::int64_t>("class")[5] == expected.second[5]);
+  // Whole cache lines are read where they are, and by one run.
+  alignas(64) std::array<float, 4 * many> lent{};
+  seat.lend("x", std::as_bytes(std::span(lent)));
+  seat.run();
+  const auto p = seat.prediction<float>("probability");
+  CHECK(!std::ranges::equal(p, expected.first));
+  seat.run();
+  CHECK(std::ranges::equal(p, expected.first));
   seat.bind(1);
   CHECK(seat.input<float>("x").size() == 4);
 }
@@ -223,9 +231,9 @@ std::vector<float> in_one_pass(const Predictor& net, const std::int32_t* ids) {
   return {p.begin(), p.end()};
 }
 template <class Seat>
-std::vector<float> letter_by_letter(Seat& seat, const std::int32_t* ids, int many = gpt_time) {
+std::vector<float> letter_by_letter(Seat& seat, const std::int32_t* ids, int first = 0, int last = gpt_time) {
   std::vector<float> all;
-  for (int i = 0; i < many; ++i) {
+  for (int i = first; i < last; ++i) {
     seat.template input<std::int32_t>("ids")[0] = ids[i];
     seat.template input<std::int32_t>("position")[0] = i;
     seat.run();
@@ -250,8 +258,13 @@ TEST_CASE("letter by letter, with the keys and values of those before: the bits 
   CHECK(want != other);
   auto seat = net.seat(), beside = net.seat();
   auto interpreted = built.seat();
-  CHECK(letter_by_letter(beside, second, 5) == std::vector<float>(other.begin(), other.begin() + 5 * letters));
-  CHECK(letter_by_letter(seat, first) == want);  // a seat has its own
+  const auto part = [](const std::vector<float>& of, int from, int to) {
+    return std::vector<float>(of.begin() + from * letters, of.begin() + to * letters);
+  };
+  CHECK(letter_by_letter(seat, first, 0, 7) == part(want, 0, 7));
+  CHECK(letter_by_letter(beside, second, 0, 5) == part(other, 0, 5));
+  CHECK(letter_by_letter(seat, first, 7, 12) == part(want, 7, 12));  // a seat has its own
+  CHECK(letter_by_letter(beside, second, 5, 12) == part(other, 5, 12));
   CHECK(letter_by_letter(seat, second) == other);
   CHECK(letter_by_letter(interpreted, first) == want);
 #if !defined(GRADUS_TEST_UNCOUNTED)
