@@ -15,15 +15,15 @@
 #include <gradus/testing/temp_dir.hpp>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
-#include <functional>
 #include <string>
 #include <vector>
 
 #include <torch/torch.h>
+
+#include "turns.hpp"
 
 namespace {
 constexpr int positions = 64, width = 128, letters = 128, layers = 4, heads = 4;
@@ -77,20 +77,9 @@ struct in_libtorch {
                        0);
   }
 };
-
-struct contender {
-  std::string name;
-  std::function<void(int id, int position)> run;
-  std::vector<double> all = {}, medians = {};
-};
-double quantile(std::vector<double> v, double q) {
-  std::sort(v.begin(), v.end());
-  return v[static_cast<std::size_t>(q * static_cast<double>(v.size() - 1))];
-}
 }  // namespace
 
 int main(int argc, char** argv) {
-  using clock = std::chrono::steady_clock;
   const int turns = argc > 1 ? std::atoi(argv[1]) : 50;
   at::set_num_threads(1);
   const gradus::testing::temp_dir dir;
@@ -143,33 +132,20 @@ int main(int argc, char** argv) {
          copied(b + "down/bias")});
   }
   torch::Tensor by_torch;
-  std::vector<contender> all{{"a seat with its cache",
-                              [&](int id, int p) {
-                                seat_id[0] = id, seat_position[0] = p;
-                                seat.run();
-                              }},
-                             {"libtorch with caches", [&](int id, int p) { by_torch = torch_model(id, p); }},
-                             {"a pass over all 64", [&](int, int) { pass.run(); }}};
-  for (int turn = 0; turn < turns; ++turn)
-    for (std::size_t k = 0; k < all.size(); ++k) {
-      contender& c = all[(k + static_cast<std::size_t>(turn)) % all.size()];
-      std::vector<double> times;
-      for (int p = 0; p < positions; ++p) {
-        const auto begin = clock::now();
-        c.run(ids[static_cast<std::size_t>(p)], p);
-        times.push_back(std::chrono::duration<double, std::micro>(clock::now() - begin).count());
-      }
-      c.medians.push_back(quantile(times, 0.5));
-      c.all.insert(c.all.end(), times.begin(), times.end());
-    }
+  std::vector<contender> all{
+      {"a seat with its cache",
+       [&](int p) {
+         seat_id[0] = ids[static_cast<std::size_t>(p)], seat_position[0] = p;
+         seat.run();
+       }},
+      {"libtorch with caches", [&](int p) { by_torch = torch_model(ids[static_cast<std::size_t>(p)], p); }},
+      {"a pass over all 64", [&](int) { pass.run(); }}};
+  take_turns(all, turns, positions);
   const auto ours = seat.prediction<float>("next"), every = pass.prediction<float>("next");
   for (int j = 0; j < letters; ++j) {
     const auto at = static_cast<std::size_t>(j);
     if (ours[at] != every[(positions - 1) * letters + at]) return std::puts("the cache changes the answer"), 1;
     if (std::fabs(ours[at] - by_torch[j].item<float>()) > 1e-4f) return std::puts("the answers differ"), 1;
   }
-  const double median = quantile(all[0].all, 0.5);
-  for (const contender& c : all)
-    std::printf("%-22s p50 %8.1f  p99 %8.1f  medians %.1f to %.1f  ratio %.2f\n", c.name.c_str(), quantile(c.all, 0.5),
-                quantile(c.all, 0.99), quantile(c.medians, 0), quantile(c.medians, 1), quantile(c.all, 0.5) / median);
+  print(all);
 }

@@ -16,15 +16,15 @@
 #include <gradus/testing/temp_dir.hpp>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
-#include <functional>
 #include <string>
 #include <vector>
 
 #include <torch/torch.h>
+
+#include "turns.hpp"
 
 namespace {
 inline constexpr auto mlp = [](gradus::graph& g) {
@@ -50,20 +50,9 @@ void by_hand(const float* x, const float* w1, const float* b1, const float* w2, 
   for (int j = 0; j < 10; ++j) sum += p[j] = std::exp(y[j] - most);
   for (int j = 0; j < 10; ++j) p[j] /= sum;
 }
-
-struct contender {
-  std::string name;
-  std::function<void()> run;
-  std::vector<double> all = {}, medians = {};
-};
-double quantile(std::vector<double> v, double q) {
-  std::sort(v.begin(), v.end());
-  return v[static_cast<std::size_t>(q * static_cast<double>(v.size() - 1))];
-}
 }  // namespace
 
 int main(int argc, char** argv) {
-  using clock = std::chrono::steady_clock;
   const int turns = argc > 1 ? std::atoi(argv[1]) : 50;
   at::set_num_threads(1);
   const gradus::testing::temp_dir dir;
@@ -102,27 +91,15 @@ int main(int argc, char** argv) {
   std::vector<float> hand(10);
 
   std::vector<contender> all{
-      {"a predictor's seat", [&] { seat.run(); }},
-      {"libtorch, modules", [&] { by_module = module->forward(x); }},
+      {"a predictor's seat", [&](int) { seat.run(); }},
+      {"libtorch, modules", [&](int) { by_module = module->forward(x); }},
       {"libtorch, functions",
-       [&] { by_function = at::softmax(at::linear(at::relu(at::linear(x, t1, b1)), t2, b2), 1); }},
-      {"a loop by hand", [&] {
+       [&](int) { by_function = at::softmax(at::linear(at::relu(at::linear(x, t1, b1)), t2, b2), 1); }},
+      {"a loop by hand", [&](int) {
          by_hand(x.data_ptr<float>(), w1.data_ptr<float>(), b1.data_ptr<float>(), w2.data_ptr<float>(),
                  b2.data_ptr<float>(), hand.data());
        }}};
-  for (int turn = 0; turn < turns; ++turn)
-    for (std::size_t k = 0; k < all.size(); ++k) {
-      contender& c = all[(k + static_cast<std::size_t>(turn)) % all.size()];
-      std::vector<double> times;
-      for (int i = 0; i < 220; ++i) {
-        const auto begin = clock::now();
-        c.run();
-        const double us = std::chrono::duration<double, std::micro>(clock::now() - begin).count();
-        if (i >= 20) times.push_back(us);
-      }
-      c.medians.push_back(quantile(times, 0.5));
-      c.all.insert(c.all.end(), times.begin(), times.end());
-    }
+  take_turns(all, turns, 220, 20);
   const auto p = seat.prediction<float>("p");
   for (int j = 0; j < 10; ++j) {
     const float others[] = {by_module[0][j].item<float>(), by_function[0][j].item<float>(),
@@ -130,8 +107,5 @@ int main(int argc, char** argv) {
     for (const float o : others)
       if (std::fabs(o - p[static_cast<std::size_t>(j)]) > 1e-5f) return std::puts("the answers differ"), 1;
   }
-  const double ours = quantile(all[0].all, 0.5);
-  for (const contender& c : all)
-    std::printf("%-22s p50 %7.2f  p99 %7.2f  medians %.2f to %.2f  ratio %.2f\n", c.name.c_str(), quantile(c.all, 0.5),
-                quantile(c.all, 0.99), quantile(c.medians, 0), quantile(c.medians, 1), quantile(c.all, 0.5) / ours);
+  print(all);
 }
