@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "../base/body.hpp"
+#include "../cpu/initialize.hpp"
 #include "../run/frozen_record.hpp"
 #include "predictor.hpp"
 
@@ -17,7 +18,9 @@ GRADUS_BODY void predicted_model::load(const runnable& r, const predictor_option
   const program_view& p = r.program;
   for (int k = 0; k < p.variable_count; ++k) {
     const node& n = r.at(p.variables[k]);
-    values_.declare({r.name_of(p.variables[k]), n.type, n.dims, {}, false, false});
+    const auto a = from_words<variable_attr>(r.graph.view.ints + n.attr);
+    values_.declare(
+        {r.name_of(p.variables[k]), n.type, n.dims, {a.kind, a.a, a.b, a.fan, a.distribution}, false, a.local != 0});
   }
   values_.allocate(0);
   state_list list;
@@ -28,9 +31,6 @@ GRADUS_BODY void predicted_model::load(const runnable& r, const predictor_option
     const int id = p.variables[k];
     const auto a = from_words<variable_attr>(r.graph.view.ints + r.at(id).attr);
     if (a.local != 0) {
-      if (a.kind != initializer::constant || a.a != 0)
-        raise(status::unimplemented, text("a predictor: the local variable \"", r.name_of(id),
-                                          "\" does not start from zeros; give it .init = zeros, or use a session"));
       remembered_.push_back(k);
       continue;
     }
@@ -51,6 +51,10 @@ GRADUS_BODY prediction_seat::prediction_seat(const predicted_model& of, subnorma
     : numbers_(numbers) {
   for (const int k : of.remembered()) remembered_.declare(of.info(k));
   remembered_.allocate(0);
+  for (std::size_t i = 0; i < remembered_.size(); ++i) {
+    const variable_info& v = remembered_.info(i);
+    initialize_variable(v.init, v.type, v.dims, 0, stream_of(v.name), remembered_.value(i));
+  }
   machine_.connect(
       of.graph(),
       [&](int k) {
