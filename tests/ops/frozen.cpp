@@ -104,7 +104,7 @@ TEST_CASE("a trained variable below frozen weights is refused") {
     const value w = g.variable("w", {2});
     const value loss = reduce_mean(frozen_dense<dense_weights>(x * w));
     gradients(g, std::array{loss}, std::array{w});
-  }>("FrozenMatMul with weights [2, 3]: has no gradient, and a variable that is trained lies below it; freeze that one "
-     "too, or use a layer "
-     "of float32 with trainable = false here");
+  }>("FrozenMatMul with weights [2, 3]: has no gradient, and a variable that is trained lies below it; give the "
+     "layer of that one .trainable = false (the policy freeze does not reach gradients), or use a layer of float32 "
+     "with .trainable = false here");
 }
