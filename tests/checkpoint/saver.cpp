@@ -716,3 +716,16 @@ TEST_CASE("saver: several threads save, rank, attach and ask through one saver, 
     CHECK(name == "model-" + std::to_string(r.step) + ".ckpt");
   }
 }
+
+TEST_CASE("saver: a copy keeps the list, and both go on") {
+  const temp_dir dir;
+  model m;
+  saver<> one;
+  m.at(1), one.save(m.list, dir / "model", 1);
+  saver<> two = one;
+  m.at(2), two.save(m.list, dir / "model", 2);
+  CHECK(two.checkpoints() == std::vector<std::string>{"model-1.ckpt", "model-2.ckpt"});
+  saver<> three = std::move(two);
+  m.at(3), three.save(m.list, dir / "model", 3);
+  CHECK(three.checkpoints().size() == 3);
+}

@@ -45,6 +45,18 @@ struct restored {
 };
 
 namespace detail {
+// The mutex of an object that is copied and moved while one thread has it: each copy has its own.
+class own_mutex {
+public:
+  own_mutex() = default;
+  own_mutex(const own_mutex&) {}
+  own_mutex& operator=(const own_mutex&) { return *this; }
+  std::mutex& operator*() const { return mutex_; }
+
+private:
+  mutable std::mutex mutex_;
+};
+
 // saver, whatever its codec, file system and clock.
 class any_saver {
 public:
@@ -129,7 +141,7 @@ private:
   any_codec codec_;
   any_file_system fs_;
   any_clock clock_;
-  std::unique_ptr<std::mutex> alone_ = std::make_unique<std::mutex>();  // by pointer: a saver moves into its owner
+  own_mutex alone_;
   std::string directory_;
   retention kept_;
   std::map<std::string, std::vector<std::byte>> attached_;
