@@ -23,7 +23,7 @@ refused = {  # by its name in the program: words that must be said
     "train": ("unimplemented", "event file", "trained", "GRADUS_PROTOZERO", "save_summary_steps = 0"),
     "png": ("unimplemented", "PNG", "stb", "gradus::gradus", "-DGRADUS_STB"),
 }
-works = ("write plain", "checkpoint", "train without summaries")
+works = ("write plain", "checkpoint", "train without summaries", "estimate without summaries")
 
 
 def run(command):

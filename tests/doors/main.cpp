@@ -1,10 +1,14 @@
 // What a first program uses that optional libraries stand behind. It prints one line per thing: the name, and "ok" or
 // what was said; doors.py compares. Its argument is a scratch folder with data.idx.gz (3 bytes of idx, gzipped).
 #include <gradus/codec/npz.hpp>
+#include <gradus/cpu/device.hpp>
+#include <gradus/estimator/estimator.hpp>
 #include <gradus/gradus.hpp>
 #include <gradus/input/memory.hpp>
 #include <gradus/input/record_writer.hpp>
 #include <gradus/input/tf_record.hpp>
+#include <gradus/run/optimizer.hpp>
+#include <gradus/session/global_step.hpp>
 #include <gradus/summary/image.hpp>
 #include <gradus/summary/reader.hpp>
 
@@ -22,6 +26,25 @@ void train(const std::string& folder, double save_summary_steps) {
                                  gradus::run_config{.model_dir = folder, .save_summary_steps = save_summary_steps});
   trainer.train(gradus::from_spans("x", x, gradus::extents{1}).batch(1), {.steps = 2});
   trainer.evaluate(gradus::from_spans("x", x, gradus::extents{1}).batch(1));
+}
+
+gradus::estimator_spec estimated(const gradus::named_tensors& features, gradus::value, gradus::mode m) {
+  gradus::graph& g = features.of();
+  auto loss = gradus::reduce_mean(features["x"] * g.variable("w", {}));
+  gradus::optimizer opt{gradus::gradient_descent{.rate = 0.1}};
+  gradus::estimator_spec spec{.mode = m, .loss = loss};
+  if (m == gradus::mode::train)
+    spec.train_op = opt.minimize(loss, {.global_step = gradus::get_global_step(g)}), spec.optimizers = opt;
+  return spec;
+}
+void estimate(const std::string& folder) {
+  static const std::vector<float> x = {1, 2}, y = {1, 2};
+  gradus::estimator e(estimated, {.config = {.model_dir = folder, .save_summary_steps = 0}});
+  const auto input = [] {
+    return gradus::labelled(gradus::from_spans("x", x, gradus::extents{}, "y", y).batch(1), {"y"});
+  };
+  e.train(input, {.steps = 2});
+  e.evaluate(input);
 }
 
 template <class F>
@@ -52,6 +75,7 @@ int main(int, char** arguments) {
   say("png", [&] { gradus::encode_png(std::vector<std::uint8_t>(4), {.height = 2, .width = 2}); });
   say("train", [&] { train(folder + "/trained", 100); });
   say("train without summaries", [&] { train(folder + "/quiet", 0); });
+  say("estimate without summaries", [&] { estimate(folder + "/estimated"); });
   say("checkpoint", [&] {
     std::vector<float> w = {1, 2, 3}, back = {0, 0, 0};
     gradus::saver<gradus::npz> files;

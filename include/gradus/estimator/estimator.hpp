@@ -162,6 +162,8 @@ private:
   detail::estimator_creator creator_of(built& b, const std::string& checkpoint) const;
   void run_once(built& b, const std::string& checkpoint, const std::vector<any_hook>& hooks,
                 const std::function<void(monitored_session&)>& body);
+  // Returns false in a program without protozero whose save_summary_steps is 0: it has no event files.
+  bool writes_events() const;
   void write_evaluation(const std::string& logdir, const evaluation_result& found, const std::string& checkpoint);
 
   any_params params_;

@@ -247,7 +247,7 @@ GRADUS_BODY estimator& estimator::train(const input_function& input_fn, const es
     for (const any_hook& h : *list)
       if (saves == nullptr) saves = h.get_if<checkpoint_saver_hook>();
   std::shared_ptr<detail::any_summary_writer> writer;
-  if (chief) writer = std::make_shared<summary_writer<>>(o_.model_dir, c.summaries);
+  if (chief && writes_events()) writer = std::make_shared<summary_writer<>>(o_.model_dir, c.summaries);
   const checkpoint_interval when = checkpoint_interval_of(c);
   std::shared_ptr<checkpoint_saver_hook> mine;
   if (saves == nullptr && (when.steps.active() || when.secs.active())) {
@@ -362,16 +362,7 @@ GRADUS_BODY void estimator::run_once(built& b, const std::string& checkpoint, co
 
 GRADUS_BODY void estimator::write_evaluation(const std::string& logdir, const evaluation_result& found,
                                              const std::string& checkpoint) {
-  std::shared_ptr<eval_events> to;
-  for (const auto& e : events_)
-    if (e->logdir == logdir) to = e;
-  if (to == nullptr)
-    to = events_.emplace_back(std::make_shared<eval_events>(logdir));
-  else
-    to->log.resume();
   const std::int64_t step = found.global_step();
-  if (step <= to->last) to->log.start(step);  // what was said of this step, or of later ones, is dropped
-  to->last = step;
   summary_values all;
   std::string line;
   for (const auto& [name, v] : found) {
@@ -379,10 +370,25 @@ GRADUS_BODY void estimator::write_evaluation(const std::string& logdir, const ev
     line += text(line.empty() ? "" : ", ", name, " = ", v.number());
     if (name != "global_step") all.push_back(scalar_summary(name, static_cast<float>(v.number())).front());
   }
-  if (!checkpoint.empty()) all.push_back(text_summary("checkpoint_path", checkpoint).front());
-  to->log.add_summary(all, step);
-  to->log.close();
+  if (writes_events()) {
+    if (!checkpoint.empty()) all.push_back(text_summary("checkpoint_path", checkpoint).front());
+    std::shared_ptr<eval_events> to;
+    for (const auto& e : events_)
+      if (e->logdir == logdir) to = e;
+    if (to == nullptr)
+      to = events_.emplace_back(std::make_shared<eval_events>(logdir));
+    else
+      to->log.resume();
+    if (step <= to->last) to->log.start(step);  // what was said of this step, or of later ones, is dropped
+    to->last = step;
+    to->log.add_summary(all, step);
+    to->log.close();
+  }
   say(text("Saving dict for global step ", step, ": ", line));
+}
+
+GRADUS_BODY bool estimator::writes_events() const {
+  return detail::has_protozero || o_.config.save_summary_steps > 0;
 }
 
 GRADUS_BODY detail::estimator_creator estimator::creator_of(built& b, const std::string& checkpoint) const {
