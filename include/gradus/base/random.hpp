@@ -21,13 +21,17 @@ struct philox {
   // Four words for a 128-bit counter.
   constexpr std::array<std::uint32_t, 4> operator()(std::array<std::uint32_t, 4> c) const {
     std::uint32_t k0 = key[0], k1 = key[1];
-    for (int round = 0; round < 10; ++round) {
-      const std::uint64_t p0 = std::uint64_t{0xD2511F53u} * c[0], p1 = std::uint64_t{0xCD9E8D57u} * c[2];
-      c = {static_cast<std::uint32_t>(p1 >> 32) ^ c[1] ^ k0, static_cast<std::uint32_t>(p1),
-           static_cast<std::uint32_t>(p0 >> 32) ^ c[3] ^ k1, static_cast<std::uint32_t>(p0)};
-      k0 += 0x9E3779B9u, k1 += 0xBB67AE85u;
-    }
+    for (int i = 0; i < rounds; ++i, k0 += step0, k1 += step1) round(c[0], c[1], c[2], c[3], k0, k1);
     return c;
+  }
+  // One round with a key of its own: that of the stream, and with each round `step0` and `step1` more.
+  static constexpr int rounds = 10;
+  static constexpr std::uint32_t step0 = 0x9E3779B9u, step1 = 0xBB67AE85u;
+  [[gnu::always_inline]] static constexpr void round(std::uint32_t& c0, std::uint32_t& c1, std::uint32_t& c2,
+                                                     std::uint32_t& c3, std::uint32_t k0, std::uint32_t k1) {
+    const std::uint64_t p0 = std::uint64_t{0xD2511F53u} * c0, p1 = std::uint64_t{0xCD9E8D57u} * c2;
+    c0 = static_cast<std::uint32_t>(p1 >> 32) ^ c1 ^ k0, c1 = static_cast<std::uint32_t>(p1);
+    c2 = static_cast<std::uint32_t>(p0 >> 32) ^ c3 ^ k1, c3 = static_cast<std::uint32_t>(p0);
   }
   // Element `index` of stream `stream`.
   constexpr std::uint32_t word(std::uint64_t stream, std::uint64_t index) const {

@@ -138,7 +138,8 @@ template <class N, class F>
 GRADUS_INLINE void for_registers(std::size_t n, F f) {
   std::size_t i = 0;
   for (; i + N::width <= n; i += N::width) f.template operator()<extent::whole>(i, std::size_t{0});
-  if (i < n) f.template operator()<extent::partial>(i, n - i);
+  if constexpr (N::width != 1)
+    if (i < n) f.template operator()<extent::partial>(i, n - i);
 }
 
 }  // namespace detail
@@ -150,8 +151,8 @@ void sweep(const Composed& p, const typename Composed::template constants<T>& c,
   const detail::ready_step<N, Composed> k(c, scale);
   const detail::mirror_pointers<T, Composed::mirror_count> m(mirrors);
   constexpr auto slots = std::make_index_sequence<Composed::slot_count>{};
-  detail::in_form(p, [&](const auto& rule) {
-    detail::for_registers<N>(n, [&]<detail::extent E>(std::size_t i, std::size_t left) {
+  detail::in_form(p, [&](const auto& rule) __attribute__((always_inline)) {
+    detail::for_registers<N>(n, [&]<detail::extent E>(std::size_t i, std::size_t left) __attribute__((always_inline)) {
       const N own = detail::clipped(p, k, detail::read<N, E>(g + i, left));
       detail::step_at<E, true>(rule, k, theta, own, m, i, left, slots);
     });

@@ -17,6 +17,7 @@
 #include "../base/error.hpp"
 #include "../base/half.hpp"
 #include "../base/random.hpp"
+#include "../cpu/number.hpp"
 #include "../tensor/tensor.hpp"
 #include "../update/single.hpp"
 
@@ -69,6 +70,16 @@ inline constexpr dtype slot_type<slots<Type>> = Type;
 template <class... Policies>
 inline constexpr dtype stored_slot_type = slot_type<policy_of<kind::slot_storage, float_slots, Policies...>>;
 
+// This is true where the square root of a float is an instruction.
+inline constexpr bool has_root =
+#if defined(__arm__) && (!defined(__ARM_FP) || (__ARM_FP & 4) == 0)
+    false;
+#elif defined(__riscv) && !defined(__riscv_fdiv)
+    false;
+#else
+    true;
+#endif
+
 // Slots are stored in pieces of so many elements; of int8 a piece has one scale.
 inline constexpr std::size_t slot_piece = 64;
 
@@ -80,24 +91,34 @@ constexpr std::uint16_t bfloat_bits_at_random(float x, std::uint32_t random) {
   return static_cast<std::uint16_t>((w & 0x7fffffffu) > 0x7f800000u ? quiet : rounded);
 }
 
-// n values from `first` on, a multiple of 8: Philox block (first + i) / 8 of the stream `step`, whose key is `key`,
-// rounds eight of them, each word its low half first. f(i, half a word)
-template <class F>
-void with_half_words(std::size_t first, std::size_t n, std::uint64_t key, std::uint64_t step, F f) {
-  const philox words(key);
-  for (std::size_t i = 0; i < n; i += 8) {
-    const std::uint64_t block = (first + i) / 8;
-    const auto w = words({static_cast<std::uint32_t>(block), static_cast<std::uint32_t>(block >> 32),
-                          static_cast<std::uint32_t>(step), static_cast<std::uint32_t>(step >> 32)});
-    for (std::size_t k = 0; k < 8 && i + k < n; ++k) f(i + k, w[k / 2] >> (k % 2 * 16) & 0xffffu);
+// Random half words for the n elements from `first` on, a multiple of 8. Those of the elements 8 b to 8 b + 7 are
+// Philox block b of the stream `step` under `key`, each word with its low half first.
+class half_words {
+public:
+  half_words(std::size_t first, std::size_t n, std::uint64_t key, std::uint64_t step) {
+    std::uint32_t keys[2 * philox::rounds];  // the same for all blocks
+    auto k0 = static_cast<std::uint32_t>(key), k1 = static_cast<std::uint32_t>(key >> 32);
+    for (std::size_t k = 0; k < std::size(keys); k += 2, k0 += philox::step0, k1 += philox::step1)
+      keys[k] = k0, keys[k + 1] = k1;
+    for (std::size_t i = 0; i < n; i += 8) {
+      const std::uint64_t block = (first + i) / 8;
+      auto c0 = static_cast<std::uint32_t>(block), c1 = static_cast<std::uint32_t>(block >> 32),
+           c2 = static_cast<std::uint32_t>(step), c3 = static_cast<std::uint32_t>(step >> 32);
+      for (std::size_t k = 0; k < std::size(keys); k += 4) {  // two, after which words are in their registers again
+        philox::round(c0, c1, c2, c3, keys[k], keys[k + 1]);
+        philox::round(c0, c1, c2, c3, keys[k + 2], keys[k + 3]);
+      }
+      const auto put = [to = of_ + i](std::size_t at, std::uint32_t word) {
+        to[at] = static_cast<std::uint16_t>(word), to[at + 1] = static_cast<std::uint16_t>(word >> 16);
+      };
+      put(0, c0), put(2, c1), put(4, c2), put(6, c3);
+    }
   }
-}
-inline void store_at_random(std::uint16_t* to, const float* from, std::size_t first, std::size_t n, std::uint64_t key,
-                            std::uint64_t step) {
-  with_half_words(first, n, key, step,
-                  [&](std::size_t i, std::uint32_t random) { to[i] = bfloat_bits_at_random(from[i], random); });
-}
+  std::uint32_t operator[](std::size_t i) const { return of_[i]; }
 
+private:
+  std::uint16_t of_[slot_piece];
+};
 // The slot of one variable, as bfloat16.
 struct bfloat_slot {
   std::uint16_t* values;
@@ -105,30 +126,36 @@ struct bfloat_slot {
   void load(float* to, std::size_t first, std::size_t n) const {
     for (std::size_t i = 0; i < n; ++i) to[i] = bfloat_value(values[first + i]);
   }
+  // A piece, or the last elements of a variable.
   void store(const float* from, std::size_t first, std::size_t n, std::uint64_t key, std::uint64_t step) const {
-    store_at_random(values + first, from, first, n, key, step);
+    const half_words random(first, n, key, step);
+    std::uint16_t* const to = values + first;
+    for (std::size_t i = 0; i < n; ++i) to[i] = bfloat_bits_at_random(from[i], random[i]);
   }
   void start(float initial, std::size_t n) const { std::fill_n(values, n, bfloat_bits(initial)); }
 };
 
 // The slot of one variable as int8: a code for each element, a scale for each piece.
 struct int8_slot {
+  using one = lane<float, portable>;
   std::int8_t* codes;
   float* scales;
 
   static constexpr std::uint32_t greatest_code = 127, parts = 16;  // parts: of a scale, in which codes are compared
   static constexpr std::uint32_t units(std::uint32_t code) { return code * code * code * code; }
+  // x, or -x where s is negative, without a branch.
+  static constexpr std::int32_t with_sign_of(std::int32_t s, std::int32_t x) { return (x ^ s >> 31) - (s >> 31); }
 
   void load(float* to, std::size_t first, std::size_t n) const {
     const float scale = scales[first / slot_piece];
     for (std::size_t i = 0; i < n; ++i) {
-      const std::int32_t q = codes[first + i];
-      const float size = static_cast<float>(units(static_cast<std::uint32_t>(q < 0 ? -q : q))) * scale;
-      to[i] = q < 0 ? -size : size;
+      const std::int32_t q = codes[first + i], square = q * q;
+      to[i] = static_cast<float>(square * with_sign_of(q, square)) * scale;
     }
   }
   // A piece, or the last elements of a variable.
-  void store(const float* from, std::size_t first, std::size_t n, std::uint64_t key, std::uint64_t step) const {
+  [[gnu::noinline]] void store(const float* from, std::size_t first, std::size_t n, std::uint64_t key,
+                               std::uint64_t step) const {
     bool signs = false;
     const float scale = scales[first / slot_piece] = scale_of(from, n, signs);
     std::int8_t* const to = codes + first;
@@ -136,13 +163,15 @@ struct int8_slot {
       std::fill_n(to, n, std::int8_t{0});  // times the scale, 0 or NaN
       return;
     }
+    const half_words random(first, n, key, step);
     const float inverse = static_cast<float>(parts) / scale;
-    with_half_words(first, n, key, step, [&](std::size_t i, std::uint32_t random) {
-      const std::int32_t last = to[i];
-      const auto near = std::min(static_cast<std::uint32_t>(last < 0 ? -last : last), greatest_code);
-      const auto code = static_cast<std::int32_t>(code_of(from[i], inverse, random, near, !signs));
-      to[i] = static_cast<std::int8_t>(from[i] < 0 ? -code : code);
-    });
+    for (std::size_t i = 0; i < n; ++i) {
+      const auto bits = std::bit_cast<std::int32_t>(from[i]);
+      const float size = std::bit_cast<float>(bits & 0x7fffffff) * inverse;
+      const bool above_0 = !signs && from[i] != 0;
+      const std::uint32_t code = code_of(size, near(size, to[i]), random[i], above_0);
+      to[i] = static_cast<std::int8_t>(with_sign_of(bits, static_cast<std::int32_t>(code)));
+    }
   }
   void start(float initial, std::size_t n) const {
     for (std::size_t first = 0; first < n; first += slot_piece) {
@@ -165,20 +194,28 @@ struct int8_slot {
     if (greatest < 0x10000000u) return 0.0f;  // 2^-95: no scale is subnormal, and none overflows when it divides
     return std::bit_cast<float>(greatest) / static_cast<float>(units(greatest_code));
   }
-  // The code below or above |x|, which is |x| times `inverse` parts: whole numbers, so that all machines agree. The
-  // search begins at `near`, the element's last code, since from step to step most move little.
-  static constexpr std::uint32_t code_of(float x, float inverse, std::uint32_t random, std::uint32_t near,
-                                         bool rounds_up_to_1) {
-    const float size = (x < 0 ? -x : x) * inverse;
-    constexpr std::uint32_t most = units(greatest_code) * parts;
-    if (size >= static_cast<float>(most)) return greatest_code;
+  // Where the search for the code of a number of `size` parts begins: at its fourth root, or, where a root is a call of
+  // a library, at the element's last code, since from step to step most move little.
+  static std::uint32_t near(float size, [[maybe_unused]] std::int32_t last) {
+    static_assert(parts == 16, "its fourth root is 2");
+    if constexpr (has_root)
+      return static_cast<std::uint32_t>(sqrt(one(sqrt(one(size)))).v * 0.5f) & greatest_code;
+    else
+      return static_cast<std::uint32_t>(with_sign_of(last, last)) & greatest_code;
+  }
+  // The code below or above a number of `size` parts, where the search begins at `near`. Parts are whole numbers, so that
+  // all machines agree. above_0: the code is not 0.
+  static constexpr std::uint32_t code_of(float size, std::uint32_t near, std::uint32_t random, bool above_0) {
+    constexpr std::uint32_t most = units(greatest_code) * parts / 256 * 256;  // as a float: it rounds down
     const auto all = static_cast<std::uint32_t>(size);
+    if (all >= most) return greatest_code;
     std::uint32_t below = near, low = units(near) * parts;
     while (low > all) low = units(--below) * parts;
     std::uint32_t high = units(below + 1) * parts;
     for (; high <= all; high = units(++below + 1) * parts) low = high;
-    if (below == 0 && rounds_up_to_1) return x != 0;
-    return below + (std::uint64_t{random} * (high - low) < std::uint64_t{all - low} << 16 ? 1 : 0);
+    if (below == 0 && above_0) [[unlikely]] return 1;
+    // random / 2^16 < (all - low) / (high - low), in whole numbers
+    return below + ((std::uint64_t{random << 16} * (high - low)) >> 32 < all - low ? 1 : 0);
   }
 };
 
@@ -266,7 +303,7 @@ inline constexpr bool stored_slots_fit = [] {
 template <class Device, dtype Type, std::size_t Slots, class Step, std::size_t Mirrors>
 void sweep_stored_slots(const Step& step, float* theta, const float* g, std::array<float*, Mirrors> mirrors,
                         const std::array<slot_place, Slots>& places, std::size_t n, std::uint64_t key) {
-  alignas(64) float wide[Slots][slot_piece] = {};
+  alignas(64) float wide[Slots][slot_piece];
   std::array<stored_slot<Type>, Slots> stored;
   for (std::size_t k = 0; k < Slots; ++k) stored[k] = places[k].template as<Type>();
   for (std::size_t first = 0; first < n; first += slot_piece) {
