@@ -25,7 +25,7 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// tf.train.SessionRunArgs. The memory that `feeds` refer to must stay valid until the run has ended.
+// This is tf.train.SessionRunArgs. The memory that `feeds` refer to must stay valid until the run has ended.
 struct session_run_args {
   std::vector<fetch> fetches = {};
   std::vector<feed> feeds = {};
