@@ -128,7 +128,7 @@ struct composition {
   using warm_start_type = policy_of<kind::warm_start, no_warm_start, Policies...>;
   using hooks_type = hooks_among<Policies...>;
   static constexpr bool warm_starts = !std::is_same_v<warm_start_type, no_warm_start>;
-  // True if steps are those of a cluster's task.
+  // This is true if steps are those of a cluster's task.
   static constexpr bool in_cluster = has_steps<connection_type>;
 
   static stepper_type make_steps(const Source& source, const Policies&... policies) {

@@ -128,7 +128,7 @@ consteval refusal find_refusal() {
 template <auto Build, class... Policies>
 inline constexpr refusal refusal_of = find_refusal<Build, Policies...>();
 
-// The reason why a model was refused, as a template argument of the call.
+// This is the reason why a model was refused, as a template argument of the call.
 template <refusal Why, auto Build, class... Policies>
 struct reason_of {
   using type = void;

@@ -33,7 +33,7 @@ namespace signature_method {
 inline constexpr std::string_view predict = "tensorflow/serving/predict", classify = "tensorflow/serving/classify",
                                   regress = "tensorflow/serving/regress";
 }
-// The default signature.
+// This is the name of the default signature.
 inline constexpr std::string_view default_signature = "serving_default";
 // A tag names the purpose of a graph of an export: tf.saved_model.tag_constants.
 namespace saved_model_tag {
@@ -47,7 +47,7 @@ struct export_signature {
   std::string method_name = std::string(signature_method::predict);
 };
 
-// One graph of an export: TensorFlow's MetaGraph. The variables of all graphs are saved once, by their names.
+// This is one graph of an export: TensorFlow's MetaGraph. The variables of all graphs are saved once, by their names.
 struct export_graph {
   const graph* of = nullptr;
   std::map<std::string, export_signature> signatures;

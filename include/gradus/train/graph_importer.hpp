@@ -17,7 +17,7 @@ struct stand_in_placeholder {
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
-// The properties of a variable besides its shape, by its name, from the collections.
+// These are the properties of a variable besides its shape, which the collections hold under its name.
 struct imported_variable {
   bool trainable = true, local = false;
   std::string initial_value = {};  // a node's name

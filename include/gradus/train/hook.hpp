@@ -87,7 +87,7 @@ public:
   hooked_session& session() { return *session_; }
   // Ends the run after this step, as if it had been the last requested one: it is saved, and `end` is called.
   void request_stop() { stop_ = true; }
-  // True if a hook has requested the stop in this step.
+  // Returns true if a hook has requested the stop in this step.
   bool stop_requested() const { return stop_; }
   // Returns the arguments of the caller of a monitored session's run, or null in a trainer.
   const session_run_args* original_args() const { return original_; }
@@ -99,7 +99,7 @@ private:
   bool stop_ = false;
 };
 
-// The results of a step.
+// These are the results of a step.
 class run_values {
 public:
   std::int64_t global_step = 0;  // with this step counted

@@ -26,7 +26,7 @@ protected:
         made_(static_cast<std::size_t>(index_.size())) {}
   ~import_nodes() = default;
 
-  // An extent, or a number of a shape that is computed: n, or n times the batch.
+  // This is an extent, or a number of a shape that is computed: n, or n times the batch.
   struct number {
     std::int64_t n = 0;
     bool batch = false;

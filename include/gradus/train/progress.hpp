@@ -6,9 +6,9 @@
 //   log_lines{}  a line every log_step_count_steps, to stderr
 //   progress{}   a bar on one line of a terminal; lines if stderr is no terminal
 //
-// A sink of your own is a type with `using policy_for = kind::log_sink;`, `void line(std::string_view)` and `void
-// step(const progress_report&, bool due)`; `step` is called after every step and must be quick. A sink with a member
-// `void warning(std::string_view)` gets warnings there; any other gets them as lines.
+// A sink of your own is a type with `using policy_for = kind::log_sink;`, `void line(std::string_view)` and
+// `void step(const progress_report&, bool due)`; `step` is called after every step and must be quick. A sink with a
+// member `void warning(std::string_view)` gets warnings there; any other gets them as lines.
 #pragma once
 #include <cmath>
 #include <cstdint>

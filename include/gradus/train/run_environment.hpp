@@ -27,7 +27,7 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// A value that `replace` gives a parameter: none, a bool, a number, a string, or a constructor argument of the
+// This is a value that `replace` gives a parameter: none, a bool, a number, a string, or a constructor argument of the
 // parameter's type.
 class config_value {
 public:

@@ -15,8 +15,8 @@
 //
 // There is a name for each output of the training graph (loss, metrics, summaries, outputs that the model added by
 // g.add_output), for each entry of a checkpoint (variables, slots, averages, global_step), and for the step's
-// learning_rate and gradient_norm, of float64. Fetched values may be read until the hook returns. These are the
-// tf.train.SessionRunHook of tf.estimator's train(hooks=...).
+// learning_rate and gradient_norm, of float64. Fetched values may be read until the hook returns. They correspond to
+// the tf.train.SessionRunHook of tf.estimator's train(hooks=...).
 #pragma once
 #include <concepts>
 #include <cstdint>

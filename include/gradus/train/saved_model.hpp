@@ -5,8 +5,8 @@
 //   const auto y = model.predict("serving_default", {{"x", data}});
 //   const float first = y["scores"].as<float>()[0];
 //
-// Several threads may call `predict` at once. TensorFlow: tf.saved_model.loader.load,
-// tf.contrib.predictor.from_saved_model (1.15).
+// Several threads may call `predict` at once.
+// TensorFlow: tf.saved_model.loader.load, tf.contrib.predictor.from_saved_model (1.15).
 #pragma once
 #include <initializer_list>
 #include <map>

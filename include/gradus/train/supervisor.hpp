@@ -192,7 +192,7 @@ private:
 
   using loop_type = detail::run_loop<composition, session_type>;
 
-  // The objects that live as long as a session.
+  // These are the objects that live as long as a session.
   struct running {
     running(supervisor& sv, const master& m) : steps(sv.connection_.connect(m, open_here{&sv})) { steps.allocate(); }
     std::optional<directory_lock<typename composition::file_system_type>> alone;
