@@ -1,4 +1,4 @@
-// This clock is turned by hand, so that no test has to wait.
+// This header has a clock that a test sets by hand, so that no test has to wait.
 #pragma once
 #include <memory>
 
@@ -7,7 +7,8 @@
 
 namespace gradus::inline GRADUS_BUILD::testing {
 
-// Copies are the same clock: give one to what is tested, keep one to turn. It stands still by itself.
+// Copies share the same clock: give one to the code under test, and keep one to advance. The time changes only by
+// `advance` and `set`.
 class hand_clock {
 public:
   using policy_for = kind::clock;
@@ -17,9 +18,9 @@ public:
   double now() const { return time_->now; }
   double elapsed() const { return time_->elapsed; }
 
-  // Turns the clock on by so many seconds.
+  // Advances the clock by `secs` seconds.
   void advance(double secs) const { time_->now += secs, time_->elapsed += secs; }
-  // Sets the wall clock; monotonic time goes on as it was.
+  // Sets the wall clock; monotonic time does not change.
   void set(double now) const { time_->now = now; }
 
 private:

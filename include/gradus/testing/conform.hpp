@@ -1,23 +1,25 @@
-// The conformance suite checks everything that the library promises of an update rule, of its own rules and of yours.
+// The conformance suite checks everything that the library promises of an update rule, for its own rules and for yours.
 //
 //   for (const auto& failure : gradus::testing::conform(my_rule{.rate = 0.1})) std::puts(failure.c_str());   // none
 //
-// No test framework: what fails comes back as sentences. A rule, a chain or a multi is taken; what is asked of it
-// follows from its form (update/rule.hpp): number by number, after norms of its tensor, or whole matrices.
+// It needs no test framework: it returns a sentence for each check that fails. It takes a rule, a chain or a multi;
+// which checks it makes depends on the rule's form (update/rule.hpp): number by number, after norms of its tensor, or
+// whole matrices.
 //
 //   slots       names are unique, in the rule and in the checkpoint; equal runs have equal bits; nothing is written
 //               outside a variable; variables without a gradient, and the order of gradients, change nothing
-//   numbers     float32 and float64, registers and single numbers: the same bits for every size from 1 to two
-//               registers and one; float32 stays close to float64
-//   rows        sparse on all rows is dense, bit for bit; duplicates are summed first; rows that are not listed stay
-//               (slots too), or do what gradient 0 does, as the rule declares; empty, scalar and missing work
-//   state       saved in mid-run and restored into a fresh updater: the same bits from there on
-//   NaN         in one element of a gradient shows in that element and, of a rule by numbers, in no other, slots
-//               included; of other rules it stays within its variable
+//   numbers     in float32 and in float64, registers and single numbers give the same bits for every size from 1 to
+//               two registers and one; float32 stays close to float64
+//   rows        a sparse gradient of all rows is the dense one, bit for bit; duplicates are summed first; rows that are
+//               not listed do not change (nor do their slots), or change as by gradient 0, as the rule declares; empty,
+//               scalar and missing gradients work
+//   state       saved in mid-run and restored into a new updater, it gives the same bits from there on
+//   NaN         in one element of a gradient it shows in that element and, for a rule by numbers, in no other, slots
+//               included; for other rules it stays within its variable
 //   settings    vary<member>(constant{c}) gives the bits of the rule whose member is c, for every line of its
-//   settings() wrappers    clips, EMA, SWA, weight decay, lookahead, accumulation, multi, freeze, noise and loss scale
-//   around the
-//               rule do what doing the same by hand around the bare rule does (not of a chain with a global norm)
+//               settings()
+//   wrappers    clips, EMA, SWA, weight decay, lookahead, accumulation, multi, freeze, noise and loss scale around the
+//               rule do what the same done by hand around the bare rule does (not for a chain with a global norm)
 #pragma once
 #include <algorithm>
 #include <limits>
@@ -30,8 +32,8 @@ namespace gradus::inline GRADUS_BUILD::testing {
 struct conform_options {
   std::vector<extents> shapes = {{6, 6}, {9}, {}, {2, 2, 4}};  // of the variables, two at least, the first of rank 2
   int steps = 6;
-  double float_tolerance = 2e-3;  // of float32 beside float64, and where the order of roundings differs; of 1 or more
-  double tolerance = 1e-9;        // of float64 where the order of roundings differs
+  double float_tolerance = 2e-3;  // of float32 against float64, and if the order of roundings differs; of 1 or more
+  double tolerance = 1e-9;        // of float64 if the order of roundings differs
   bool sparse_is_dense = true;    // false: the rule treats sparse gradients in another way (lars in TensorFlow's form)
   bool nan_shows = true;          // false: an element whose gradient is NaN may stay finite
   bool wrappers = true;           // run the wrappers too
@@ -40,7 +42,7 @@ struct conform_options {
 
 namespace detail {
 
-// These checks need nothing of the rule but an updater.
+// These checks need only an updater of the rule.
 template <class T>
 class conformance {
 public:
@@ -59,7 +61,8 @@ public:
     nan(make);
   }
 
-  // Two updaters, the second by other means, step by step the same bits: all sizes around a register's.
+  // Checks that two updaters, which compute by different means, have the same bits after a few steps, for all sizes
+  // from 1 to two registers and one.
   void widths(const make_updater& make, const make_updater& other) {
     constexpr auto width = static_cast<std::int64_t>(gradus::detail::pack<T, fast>::width);
     for (std::int64_t n = 1; n <= 2 * width + 1; ++n) {
@@ -76,7 +79,7 @@ public:
     }
   }
 
-  // `by_hand` is given both trials, the wrapped one and a bare one, and a step's gradients.
+  // A `by_hand` function gets both trials, the wrapped one and a bare one, and a step's gradients.
   using by_hand = std::function<void(trial<T>&, trial<T>&, const gradients<T>&, int)>;
   // Checks that the variables agree after every step, to the bit or (`exact` false) nearly.
   void wrapped(std::string_view what, const make_updater& wrapper, const make_updater& bare, const by_hand& step,
@@ -214,7 +217,7 @@ private:
     const auto before = x.save();
     const auto some = some_rows(x, x.draw(2)[0], {4, 1});
     x.apply({some});
-    if (how.every_row) {  // as gradient 0
+    if (how.every_row) {  // rows that are not listed change as by gradient 0
       if (!how.rest_is_zero || !options_.sparse_is_dense) return;
       gradient<T> dense{0, std::vector<T>(x.size(0), T(0))};
       const std::size_t width = x.width(0);
@@ -291,7 +294,7 @@ private:
   std::vector<std::string>& failures_;
 };
 
-// Returns a value that this setting may take and does not have.
+// Returns a value that this setting accepts and does not have now.
 template <class Rule>
 double another_value(const setting<Rule>& line, const Rule& rule) {
   for (const double x : {0.5, 0.25, 2.0, 3.0, 1.0, -0.5})
@@ -341,7 +344,8 @@ inline void compare_types(const std::string& rule, const make_updater& make, con
 
 }  // namespace detail
 
-// Returns the promises that the rule does not keep, a sentence each. A rule without a rate of its own gets 1/16.
+// Returns one sentence for each promise that the rule does not keep. A rule without a rate of its own gets the rate
+// 1/16.
 template <class Rule>
 std::vector<std::string> conform(const Rule& given, const conform_options& options = {}) {
   static_assert(policies_fit<update_kinds, Rule>::value);
@@ -359,7 +363,7 @@ std::vector<std::string> conform(const Rule& given, const conform_options& optio
     suite.widths(bare, detail::single_maker(rule));
     if constexpr (gradus::detail::has_settings<Rule>)
       if (options.settings && options.wrappers) detail::check_varied(suite, rule);
-    if constexpr (gradus::detail::count_global_stages<Rule>() == 0)  // else its variables are not apart
+    if constexpr (gradus::detail::count_global_stages<Rule>() == 0)  // otherwise its variables are not independent
       if (options.wrappers) detail::check_wrappers<T>(suite, rule);
   };
   const auto attempt = [&](auto type) {

@@ -1,13 +1,14 @@
-// A disk in memory that fails when told to, and forgets what was not synced: the file system for tests of whatever must
-// survive. Every operation is counted; the n-th can fail with any errno, write short, or be the last thing the process
-// does. After a kill the files are as they were left; after a power failure they are in any of the states that POSIX
-// allows, and all of them can be visited:
+// This file system in memory fails as a test plans it, and loses data that was not synced: it is for tests of code that
+// must survive failures. Every operation is counted; the n-th can fail with any errno, write short, or be the last
+// operation of the process. After a kill the files are as they were left; after a power failure they are in any of the
+// states that POSIX allows, and after_power_failure visits these states:
 //
 //   - data of a file since its last sync: any prefix that ends at a multiple of 512 bytes, or all of it; or the full
 //     length with zeros where a prefix, or one sector, did not arrive
 //   - names (created, renamed, removed, made) since their directory's last sync: any subset, applied in order
 //
-// The same model as SQLite's crash tests and LevelDB's fault-injecting environment, enumerated where those sample.
+// The model is that of SQLite's crash tests and LevelDB's fault-injecting environment, but the states are enumerated
+// where those sample.
 #pragma once
 #include <algorithm>
 #include <functional>
@@ -20,8 +21,8 @@
 
 namespace gradus::inline GRADUS_BUILD::testing {
 
-// Thrown by the operation at which the process "dies". Afterwards every operation fails and changes nothing, so that
-// destructors cannot tidy up what a killed process would have left.
+// The operation at which the process "dies" throws this. Afterwards every operation fails and changes nothing, so that
+// destructors cannot remove what a killed process would have left.
 struct killed {};
 
 class faulty_files {
@@ -29,28 +30,28 @@ public:
   using policy_for = kind::file_system;
   using handle = int;
 
-  // This says what happens at operation `at` (counted from 0; -1: nothing).
+  // This defines what happens at operation `at` (counted from 0; -1: nothing).
   struct fault {
     std::int64_t at = -1;
-    int error = 0;             // this errno, and nothing is done
-    bool persistent = false;   // and so at every later operation of the same kind
-    bool kill = false;         // the process dies; a write has written half of its bytes by then
+    int error = 0;             // the operation returns this errno and does nothing
+    bool persistent = false;   // so does every later operation of the same kind
+    bool kill = false;         // the process dies; a write has then written half of its bytes
     bool short_write = false;  // a write writes 1 byte
   };
 
-  // Copies are the same disk.
+  // Copies share the same disk.
   faulty_files() : disk_(std::make_shared<disk>()) {
     disk_->live["."] = disk_->durable["."] = 0;
     disk_->live["/"] = disk_->durable["/"] = 0;
   }
 
   void plan(const fault& f) const { disk_->planned = f, disk_->failing.clear(); }
-  void short_writes(std::size_t most) const { disk_->most = most; }  // every write moves at most so many bytes
+  void short_writes(std::size_t most) const { disk_->most = most; }  // every write moves at most this many bytes
   std::int64_t operations() const { return disk_->count; }
   void count_from_zero() const { disk_->count = 0; }
   std::size_t open_handles() const { return disk_->handles.size(); }
 
-  // --- what a test looks at and damages, uncounted ---
+  // --- for tests, to inspect and damage the disk; these calls are not counted ---
   bool holds(const std::string& path) const { return disk_->live.count(path) != 0; }
   std::vector<std::string> files() const {
     std::vector<std::string> out;
@@ -60,7 +61,7 @@ public:
   }
   std::vector<std::byte>& bytes(const std::string& path) const { return data(disk_->live.at(path)).now; }
 
-  // Returns the disk as another process finds it after this one was killed.
+  // Returns the disk as another process finds it after this process was killed.
   faulty_files after_kill() const {
     faulty_files out;
     out.disk_->live = disk_->live, out.disk_->durable = disk_->durable, out.disk_->pending = disk_->pending;
@@ -69,8 +70,8 @@ public:
     return out;
   }
 
-  // Visits every disk that a power failure now may leave, each once; returns how many. Up to `most_names` pending
-  // operations on names are combined freely; earlier ones than those are taken as done.
+  // Visits every disk that a power failure now may leave, each once, and returns their number. The last `most_names`
+  // pending operations on names are combined freely; earlier ones are taken as done.
   std::size_t after_power_failure(const std::function<void(const faulty_files&)>& visit,
                                   std::size_t most_names = 10) const {
     const auto& pending = disk_->pending;
@@ -217,8 +218,8 @@ private:
   using name_table = std::map<std::string, int>;  // inode 0: a directory
   struct name_change {
     std::string directory;
-    std::string from;  // goes away, if not empty
-    std::string to;    // then stands for `inode`, if not empty
+    std::string from;  // is removed, if not empty
+    std::string to;    // then names `inode`, if not empty
     int inode = 0;
     void apply(name_table& names) const {
       if (!from.empty()) names.erase(from);
@@ -227,7 +228,7 @@ private:
   };
   struct inode_data {
     std::vector<std::byte> now;
-    std::size_t durable = 0;  // so many bytes are on the disk
+    std::size_t durable = 0;  // number of bytes that are on the disk
   };
   struct open_file {
     int inode = 0;
@@ -239,7 +240,7 @@ private:
     std::vector<name_change> pending;
     std::map<int, inode_data> inodes;
     std::map<int, open_file> handles;
-    std::map<int, int> claims;  // inode: handle; a process that dies takes them along
+    std::map<int, int> claims;  // inode: handle; they end with the process
     int next_inode = 1, next_handle = 3;
     std::int64_t count = 0;
     fault planned;
@@ -295,13 +296,13 @@ private:
     return true;
   }
 
-  // Returns what may be left of one file.
+  // Returns the contents that one file may be left with.
   static std::set<std::vector<std::byte>> remains(const inode_data& d) {
     constexpr std::size_t sector = 512, ends = 8;
     std::set<std::vector<std::byte>> out{d.now};
     std::vector<std::size_t> cuts;
     for (std::size_t at = d.durable; at < d.now.size(); at = (at / sector + 1) * sector) cuts.push_back(at);
-    if (cuts.size() > 3 * ends) {  // of a long file the first, the middle and the last
+    if (cuts.size() > 3 * ends) {  // of a long file only the first, the middle and the last cuts
       const auto middle = cuts.begin() + static_cast<std::ptrdiff_t>(cuts.size() / 2 - ends / 2);
       std::vector<std::size_t> some(cuts.begin(), cuts.begin() + ends);
       some.insert(some.end(), middle, middle + ends);

@@ -1,9 +1,8 @@
-// This header compares derivatives with differences: it has tf.test.compute_gradient, and a form for tables of tests of
-// ops.
+// This header compares derivatives with finite differences: it has tf.test.compute_gradient, with its arguments too
+// (the second call below), and a form for tables of tests of ops.
 //
 //   const double error = gradus::testing::compute_gradient_error(g, x, y, {.delta = 1e-3});
-//   const auto j = gradus::testing::compute_gradient(x, {4, 3}, y, {4}, {.x_init_values = {numbers}});   //
-//   TensorFlow's way
+//   const auto j = gradus::testing::compute_gradient(x, {4, 3}, y, {4}, {.x_init_values = {numbers}});
 //
 //   const auto e = gradus::testing::check_gradients({{.dims = {2, 3}}}, [](auto& g, auto x) { return tanh(x[0]); });
 //   CHECK(e.coarse < 1e-4);
@@ -34,13 +33,13 @@ struct check_options {
   std::vector<shape> y_shape = {};       // one at most, as for x
   double delta = 1e-3;                   // the step of the differences
   std::vector<value> init_targets = {};  // run once, before anything else
-  std::vector<feed> extra_feeds = {};    // for placeholders that are no x; must outlive the check
-  std::int64_t batch_size = 1;           // what `batch` stands for
+  std::vector<feed> extra_feeds = {};    // for placeholders other than the xs; must outlive the check
+  std::int64_t batch_size = 1;           // the value of `batch`
   std::uint64_t seed = 0;                // of the variables' initializers
 };
 
 namespace detail {
-// Shapes given in numbers must fit the graph's, and say what `batch` is.
+// Checks that shapes given in numbers fit the graph's, and sets the batch size from them.
 inline void fit_shape(std::string_view what, const shape& in_graph, const shape& given, check_options& o, bool& known) {
   bool fits = in_graph.rank == given.rank;
   for (int i = 0; fits && i < given.rank; ++i) {
@@ -68,7 +67,7 @@ inline check_options with_shapes(std::span<const value> xs, value y, check_optio
 }  // namespace detail
 
 // Holds a graph with the gradients of y by all xs, and runs it. Each x is a float placeholder or variable. `Policies`
-// are the session's: ops<&my_card>.
+// are the session's, such as ops<&my_card>.
 template <class... Policies>
 class gradient_checker {
 public:
@@ -91,7 +90,8 @@ public:
     }
   }
 
-  // Computes it column by column: the gradient that a one-hot dy gives. A sparse gradient's rows are added up.
+  // Computes the Jacobian column by column, each as the gradient for a one-hot dy. A sparse gradient's rows are added
+  // up.
   std::vector<double> theoretical(std::size_t k) {
     const std::size_t rows = elements(xs_[k]), columns = elements(y_);
     std::vector<double> out(rows * columns), dy(columns, 0.0);
@@ -108,7 +108,7 @@ public:
     }
     return out;
   }
-  // Computes it row by row: (y(x + delta) - y(x - delta)) / (2 delta).
+  // Computes the Jacobian row by row: (y(x + delta) - y(x - delta)) / (2 delta).
   std::vector<double> numeric(std::size_t k, double delta) {
     const std::size_t rows = elements(xs_[k]), columns = elements(y_);
     std::vector<double> out(rows * columns);
@@ -174,7 +174,7 @@ private:
     if (g_->find("random_step") >= 0)  // random operations draw the same in every run
       session_.mutable_variable("random_step").template mutable_as<std::int64_t>()[0] = -1;
     for (std::size_t k = 0; k < xs_.size(); ++k) put(xs_[k], x_[k]);
-    put(dy_, upstream_);  // always: it may be the only one that says how many examples there are
+    put(dy_, upstream_);  // always, since it may be the only feed with the number of examples
     return feeds_;
   }
   static std::vector<double> numbers(const const_tensor_view& t) {
@@ -203,8 +203,8 @@ private:
   }
 };
 
-// The Jacobians of y by each x, as tf.test.compute_gradient: by the graph's gradients, and by central differences of
-// step o.delta in the dtype of y. Adds the gradients to the graph.
+// Returns the Jacobians of y by each x, as tf.test.compute_gradient does: by the graph's gradients, and by central
+// differences of step o.delta in the dtype of y. Adds the gradients to the graph.
 template <class... Policies>
 std::vector<jacobians> compute_gradient(graph& g, std::span<const value> xs, value y, const check_options& o = {},
                                         Policies... policies) {
@@ -217,7 +217,7 @@ template <class... Policies>
 jacobians compute_gradient(graph& g, value x, value y, const check_options& o = {}, Policies... policies) {
   return compute_gradient(g, std::span<const value>(&x, 1), y, o, policies...)[0];
 }
-// With the arguments of tf.test.compute_gradient: shapes in numbers, which a batched x or y needs.
+// Does the same with the arguments of tf.test.compute_gradient: shapes in numbers, which a batched x or y needs.
 template <class... Policies>
 std::vector<jacobians> compute_gradient(std::span<const value> xs, const std::vector<shape>& x_shapes, value y,
                                         const shape& y_shape, check_options o = {}, Policies... policies) {
@@ -262,17 +262,19 @@ double compute_gradient_error(value x, const shape& x_shape, value y, const shap
   return compute_gradient_error(std::span<const value>(&x, 1), {x_shape}, y, y_shape, std::move(o), policies...);
 }
 
-// This is an operand of an op under test: float64, its values drawn from [low, high) unless they are given.
+// This is an operand of an op under test. It is of float64, and its values are drawn from [low, high) unless they are
+// given.
 struct gradient_input {
   shape dims;
   double low = -1, high = 1;
   std::vector<double> values = {};
 };
-// The largest error relative to max(1, |derivative|), of two steps: about h^2 and about 1e-16 / h can be expected.
+// These are the largest errors relative to max(1, |derivative|), for two steps h: about h^2 and about 1e-16 / h can be
+// expected.
 struct gradient_errors {
   double coarse = 0, fine = 0;  // at h = 1e-3 and h = 1e-5
 };
-// y = build(g, xs) of any shape and float64, differentiated by every input. `batch` is 3.
+// Checks the derivatives of y = build(g, xs), which is of float64 and any shape, by every input. `batch` is 3.
 template <class Build, class... Policies>
 gradient_errors check_gradients(const std::vector<gradient_input>& inputs, Build build, Policies... policies) {
   graph g(mode::train);

@@ -1,5 +1,5 @@
-// This header says whether two graphs are the same, and where they differ: field by field for our graphs, as
-// tf.test.assert_equal_graph_def for GraphDefs.
+// This header checks whether two graphs are the same, and finds where they differ: field by field for this library's
+// graphs, and as tf.test.assert_equal_graph_def for GraphDefs.
 #pragma once
 #include <algorithm>
 #include <string>
@@ -11,7 +11,8 @@
 
 namespace gradus::inline GRADUS_BUILD::testing {
 
-// The first field that differs, and at which node, expression or output; an empty field: none.
+// This is the first field that differs, and the index of its node, expression or output; the field is empty if there is
+// none.
 struct graph_difference {
   std::string_view field = {};
   int at = -1;
@@ -37,7 +38,7 @@ constexpr std::string_view differing_field(const graph_view& a, const graph_view
 }
 }  // namespace detail
 
-// Compares node by node, field by field, in order; in static_assert too.
+// Compares node by node, field by field, in order; it works in static_assert too.
 constexpr graph_difference first_difference(const graph_parts& a, const graph_parts& b) {
   for (int i = 0; i < a.view.size && i < b.view.size; ++i)
     if (const auto field = detail::differing_field(a.view, b.view, i); !field.empty()) return {field, i};
@@ -58,7 +59,7 @@ constexpr graph_difference first_difference(const graph_parts& a, const graph_pa
 }
 constexpr bool same_graph(const graph_parts& a, const graph_parts& b) { return !first_difference(a, b); }
 
-// "node 7 (MatMul): shape"; empty if the graphs are the same.
+// Returns, for example, "node 7 (MatMul): shape", or an empty string if the graphs are the same.
 inline std::string explain_difference(const graph_parts& a, const graph_parts& b) {
   const auto d = first_difference(a, b);
   if (!d) return {};
@@ -68,7 +69,8 @@ inline std::string explain_difference(const graph_parts& a, const graph_parts& b
   return text(d.field, ", at ", d.at);
 }
 
-// Two tensors of GraphDefs by value: the bits of the elements, whatever the order of fields they came in.
+// Compares two attributes of GraphDefs. Tensors are compared by value: by the bits of their elements, whatever the
+// order of the fields that they were read from.
 inline bool same_attr(const attr_value& a, const attr_value& b) {
   const auto same_shape = [](const shape_def& x, const shape_def& y) {
     return x.dims == y.dims && x.unknown_rank == y.unknown_rank;
@@ -88,9 +90,10 @@ inline bool same_attr(const attr_value& a, const attr_value& b) {
   });
 }
 
-// Raises failed_precondition with what differs, worded as TensorFlow's. Nodes are matched by name, in any order; op,
-// device and data inputs in order must agree ("t" is "t:0"), control inputs as a set; attributes must be the same keys
-// with the same values, but those that begin with '_' are not looked at. Versions are not compared.
+// Raises failed_precondition with the first difference, worded as in TensorFlow. Nodes are matched by name, in any
+// order; op, device and data inputs must agree, the inputs in order ("t" is "t:0"), and control inputs as a set;
+// attributes must have the same keys with the same values, except that those whose keys begin with '_' are ignored.
+// Versions are not compared.
 inline void assert_equal_graph_def(const graph_def& actual, const graph_def& expected) {
   const auto fail = [](const auto&... pieces) { raise(status::failed_precondition, text(pieces...)); };
   const auto find = [](const graph_def& g, std::string_view name) -> const graph_def_node* {

@@ -1,13 +1,13 @@
-// These are real threads whose time is turned by hand, so that a test of code that waits has no sleeps and always runs
-// the same.
+// This header has real threads whose time a test advances by hand, so that a test of code that waits has no sleeps and
+// always runs the same way.
 //
 //   testing::hand_tasks hand;
 //   coordinator coord({}, hand.tasks());
 //   task_handle waiter = hand.tasks().start("a test", "do without", [&] { stopped = coord.wait_for_stop(5); });
-//   hand.advance(4.9);      // the waiter has begun to wait, and it waits still
+//   hand.advance(4.9);      // the waiter has begun to wait, and still waits
 //   hand.advance(0.1);      // it has returned, and its task has ended
 //
-// Time stands still while tasks run: what they do takes none, and who means that it takes some sleeps.
+// Time does not pass while tasks run: their work takes no time, and a task whose work shall take time calls sleep.
 #pragma once
 #if defined(__STDCPP_THREADS__)
 #include <algorithm>
@@ -24,13 +24,14 @@
 namespace gradus::inline GRADUS_BUILD::testing {
 
 namespace detail {
-// Who takes this mutex may hold a mutex of the code that is tested; nobody takes one of those under it.
+// A thread that locks this mutex may hold a mutex of the code under test; no thread locks one of those while it holds
+// this mutex.
 struct hand_time {
   struct blocked_thread {
     std::condition_variable wake{};
-    const void* at;  // what it waits for: a meeting, another task's end; null if it sleeps
+    const void* at;  // what it waits for: a meeting or another task's end; null if it sleeps
     double until;    // by `elapsed`
-    bool is_task;    // and not a thread of the test
+    bool is_task;    // false for a thread of the test
     bool woken = false;
   };
   using blocked_threads = std::vector<blocked_thread*>;
@@ -38,7 +39,7 @@ struct hand_time {
   std::mutex mutex;
   std::condition_variable rested;
   double now, elapsed = 0;
-  int running = 0;          // tasks that are neither blocked nor ended; who was woken runs from that moment on
+  int running = 0;          // tasks that are neither blocked nor ended; a woken task counts at once
   blocked_threads blocked;  // in the order in which they came
 
   static inline thread_local const hand_time* of_this_task = nullptr;
@@ -56,7 +57,7 @@ struct hand_time {
     blocked.erase(which);
     one.woken = true;
     if (one.is_task) ++running;
-    one.wake.notify_one();  // under the mutex: woken, it is gone
+    one.wake.notify_one();  // under the mutex, since the woken thread destroys `one`
   }
   void wake(const void* at, std::size_t most) {
     for (; most > 0; --most) {
@@ -102,7 +103,7 @@ private:
     void wait(std::unique_lock<std::mutex>& lock, double secs) override {
       if (!(secs > 0)) return;
       {
-        std::unique_lock held(time_->mutex);  // before the other is let go: nobody notifies in between
+        std::unique_lock held(time_->mutex);  // locked before `lock` is released, so no notification is lost
         lock.unlock();
         time_->block(held, this, secs);
       }
@@ -113,7 +114,7 @@ private:
 
   private:
     void wake(std::size_t most) {
-      const auto time = time_;  // who is woken may destroy this place
+      const auto time = time_;  // the woken thread may destroy this place
       const std::lock_guard held(time->mutex);
       time->wake(this, most);
     }
@@ -137,7 +138,7 @@ private:
     }
 
   private:
-    struct counted {  // a task runs from before its thread begins, unless none is to be had
+    struct counted {  // counts the task as running before its thread begins, unless there is no thread
       explicit counted(hand_time& t) : time(t) {
         const std::lock_guard held(time.mutex);
         ++time.running;
@@ -153,7 +154,7 @@ private:
     void work() {
       hand_time::of_this_task = time_.get();
       body_();
-      body_ = nullptr;  // what it holds goes while the task still runs
+      body_ = nullptr;  // what it holds is destroyed while the task still runs
       const std::lock_guard held(time_->mutex);
       ended_ = true;
       time_->wake(this, 1);
@@ -170,30 +171,30 @@ private:
 };
 }  // namespace detail
 
-// Copies are the same tasks with the same time. It stands still by itself.
+// Copies share the same tasks and the same time, which changes only by `advance` and `set`.
 class hand_tasks {
 public:
   hand_tasks() : hand_tasks(1.5e9) {}
   explicit hand_tasks(double now)
       : time_(std::make_shared<detail::hand_time>(now)), tasks_(std::make_shared<detail::hand_driver>(time_)) {}
 
-  // Returns what code under test is given.
+  // Returns the task system to pass to the code under test.
   const gradus::task_system& tasks() const { return tasks_; }
   double now() const { return tasks_.now(); }
   double elapsed() const { return tasks_.elapsed(); }
 
   // Returns when every task is blocked in a wait, a sleep or a join of another, or has ended. A task that was notified
-  // counts as running from that moment. It never returns if a task runs without end, or waits for something that is not
-  // behind the door. Only a thread of the test may call it, without the mutex of a condition; so it is with `advance`.
-  // Error: failed_precondition if a task calls it.
+  // counts as running from that moment. It never returns if a task runs without end, or waits for something without
+  // this task system. Only a thread of the test may call it, and it must not hold the mutex of a condition; the same
+  // holds for `advance`. Raises failed_precondition if a task calls it.
   void settle() const {
     std::unique_lock held(time_->mutex);
     check("settle");
     time_->rest(held);
   }
-  // Seconds pass: settles, turns time to the deadline that is next and wakes who waits for it (of equal ones, who came
-  // first), settles, and so on. Tasks see the time at which they wanted to wake. Errors: as `settle`; invalid_argument
-  // if secs is negative or no number.
+  // Lets `secs` seconds pass: settles, advances the time to the next deadline, wakes the thread that waits for it (of
+  // those with equal deadlines, the one that came first), settles, and so on. Tasks read the time at which they asked
+  // to wake. Raises the errors of `settle`, and invalid_argument if secs is negative or not a number.
   void advance(double secs) const {
     if (!(secs >= 0)) raise(status::invalid_argument, text("time goes forward by at least 0 seconds, got ", secs));
     std::unique_lock held(time_->mutex);
@@ -210,7 +211,7 @@ public:
     }
     time_->turn(until);
   }
-  // Someone sets the wall clock; monotonic time, and with it every deadline, goes on as it was.
+  // Sets the wall clock; monotonic time, and with it every deadline, does not change.
   void set(double now) const {
     const std::lock_guard held(time_->mutex);
     time_->now = now;

@@ -1,4 +1,4 @@
-// This scratch directory goes away with its owner, and everything in it with it.
+// This header has a scratch directory that is removed, with everything in it, when its owner is destroyed.
 #pragma once
 #include <cstdlib>
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace gradus::inline GRADUS_BUILD::testing {
 
-// Under $TMPDIR, else /tmp; its name is unique. POSIX only.
+// The directory is under $TMPDIR, or else /tmp; its name is unique. POSIX only.
 class temp_dir {
 public:
   temp_dir() {
@@ -28,7 +28,7 @@ private:
   static void remove_all(const std::string& path) {
     std::vector<std::string> names;
     struct stat s {};
-    // Never through a link: only what lies in the directory itself is removed.
+    // Links are not followed: only what is in the directory itself is removed.
     if (::lstat(path.c_str(), &s) == 0 && S_ISDIR(s.st_mode) && posix{}.list(path, names) == 0)
       for (const auto& name : names) remove_all(join_path(path, name));
     if (::unlink(path.c_str()) != 0) ::rmdir(path.c_str());

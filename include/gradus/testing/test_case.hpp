@@ -1,6 +1,7 @@
-// tf.test for our programs: assertions on arrays, a session and a scratch folder for a test; with gradient_check.hpp
-// and graph_equality.hpp, which it brings, compute_gradient, compute_gradient_error and assert_equal_graph_def. A
-// failed assertion raises failed_precondition with what differed, so it works under any test framework and under none.
+// This header is tf.test for programs that use this library: it has assertions on arrays, a session and a scratch
+// folder for a test, and includes gradient_check.hpp and graph_equality.hpp, with compute_gradient,
+// compute_gradient_error and assert_equal_graph_def. A failed assertion raises failed_precondition with what differed,
+// so it works with any test framework and without one.
 //
 //   TEST_CASE("square") {                       // doctest's, or any other's
 //     gradus::testing::test_case t;
@@ -9,7 +10,7 @@
 //     t.assert_all_equal(t.test_session(g).run(x), std::array{4.0f, 9.0f});
 //   }
 //
-// Without a framework: a class with the tests, and gradus::testing::main.
+// Without a framework, pass the tests to gradus::testing::main.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -30,12 +31,13 @@
 
 namespace gradus::inline GRADUS_BUILD::testing {
 
-// No build of this library has it.
+// No build of this library has CUDA or a GPU.
 constexpr bool is_built_with_cuda() { return false; }
 constexpr bool is_gpu_available() { return false; }
 
 namespace detail {
-// The elements as numbers that hold every dtype's values but int64's beyond 2^53.
+// Returns the elements as doubles, which hold all values of these dtypes except those of int64 beyond 2^53. Raises
+// invalid_argument for another dtype.
 inline std::vector<double> numbers(const const_tensor_view& v) {
   std::vector<double> out(v.size());
   const auto read = [&]<class T>(T*) {
@@ -64,13 +66,13 @@ template <class... Pieces>
 
 class test_case {
 public:
-  // ---- arrays: anything that reads as one (views, spans, vectors, xt::xtensor with tensor/xtensor.hpp). Extents must
-  // agree; a flat array may stand for any extents. NaN equals NaN, as in NumPy's testing.
+  // ---- arrays: anything that can be read as one (views, spans, vectors, xt::xtensor with tensor/xtensor.hpp). Extents
+  // must agree; a flat array fits any extents. NaN equals NaN, as in NumPy's testing.
   template <readable_array A, readable_array B>
   void assert_all_equal(const A& actual, const B& expected) const {
     compare(read_view(actual), read_view(expected), 0, 0, "equal");
   }
-  // |actual - expected| <= atol + rtol |expected|, element by element.
+  // Asserts |actual - expected| <= atol + rtol |expected|, element by element.
   template <readable_array A, readable_array B>
   void assert_all_close(const A& actual, const B& expected, double rtol = 1e-6, double atol = 1e-6) const {
     compare(read_view(actual), read_view(expected), rtol, atol, "close");
@@ -82,7 +84,7 @@ public:
   void assert_equal(const graph_def& actual, const graph_def& expected) const {
     assert_equal_graph_def(actual, expected);
   }
-  // `call` must raise an error of this kind whose text contains `piece`.
+  // Asserts that `call` raises an error of this kind whose text contains `piece`.
   template <class Call>
   void assert_raises(status kind, std::string_view piece, Call call) const {
 #if defined(__cpp_exceptions)
@@ -100,8 +102,8 @@ public:
 #endif
   }
 
-  // A session on the graph with its variables initialized from `seed`; the same one for the same graph, until the test
-  // case goes.
+  // Returns a session on the graph with its variables initialized from `seed`. Calls with the same graph return the
+  // same session, which lives as long as the test case.
   session<>& test_session(graph& g, std::uint64_t seed = 0) {
     for (auto& s : sessions_)
       if (s.first == &g) return *s.second;
@@ -142,8 +144,8 @@ struct named_test {
   std::string_view name;
   std::function<void(test_case&)> body;
 };
-// Runs them all, each with a test case of its own; what fails is told to `say` (standard error unless you give
-// another). Gives 0, or 1 if any failed: return it from main.
+// Runs all tests, each with a test case of its own, and reports failures to `say` (by default to standard error).
+// Returns 0, or 1 if any failed; return that from main.
 inline int main(std::initializer_list<named_test> tests, const std::function<void(std::string_view)>& say = {}) {
   const auto tell = [&](const std::string& line) {
     if (say)

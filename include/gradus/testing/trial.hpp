@@ -1,5 +1,5 @@
-// An updater under trial: any composition of update policies behind one face, with variables and gradients of its own,
-// so that a check is compiled once and runs over all of them (testing/conform.hpp).
+// A trial holds an updater: any composition of update policies behind one interface, with variables and gradients of
+// its own, so that a check is compiled once and runs over all of them (testing/conform.hpp).
 #pragma once
 #include <cmath>
 #include <cstring>
@@ -15,7 +15,7 @@
 
 namespace gradus::inline GRADUS_BUILD::testing {
 
-// This says how an update treats one variable, read off its form.
+// This describes how an update treats one variable, as its form shows.
 struct treatment {
   bool elementwise = true;      // by numbers alone: each element's step depends on that element
   bool matrix = false;          // by the rule on the whole tensor
@@ -64,7 +64,7 @@ consteval bool has_followers() {
     return false;
 }
 
-// The sweeps with numbers of width 1.
+// These are the sweeps with numbers of width 1.
 template <class A>
 struct single_numbers : sweeps<A> {
   using linear_algebra = linear<A>;
@@ -91,7 +91,7 @@ struct single_numbers : sweeps<A> {
     gradus::measure<Stage, A, T, U, gradus::detail::lane<T, A>>(u, c, scale, theta, g, mirrors, n, sums);
   }
 };
-// The sweeps with registers, and matrices.
+// These are the sweeps with registers, and matrices.
 template <class A>
 struct registers : sweeps<A> {
   using linear_algebra = linear<A>;
@@ -149,12 +149,12 @@ struct saved_state {
   std::vector<std::byte> bytes;
 };
 
-// Variables "a", "b", ... of the extents given, in T, and an updater that holds them. Everything is drawn from `seed`;
-// float32 and float64 trials draw the same numbers.
+// This has variables "a", "b", ... of the given extents, in T, and an updater that holds them. All values are drawn
+// from `seed`; float32 and float64 trials draw the same numbers.
 template <class T>
 class trial {
 public:
-  static constexpr std::size_t guard = 8;  // elements before and behind each variable that nobody may write
+  static constexpr std::size_t guard = 8;  // elements before and after each variable that must not be written
 
   trial(std::unique_ptr<any_updater> updater, const std::vector<extents>& shapes, std::uint64_t seed = 1)
       : updater_(std::move(updater)), dims_(shapes), seed_(seed) {
@@ -229,7 +229,7 @@ public:
     if (!x.empty()) std::memcpy(x.data(), e->bytes.data(), e->bytes.size());
     return x;
   }
-  // Returns whether a variable's neighbours in memory are as they were.
+  // Returns true if a variable's neighbours in memory are unchanged.
   bool stayed_inside(std::size_t v) const {
     for (std::size_t i = 0; i < guard; ++i)
       if (memory_[v][i] != untouched || memory_[v][memory_[v].size() - 1 - i] != untouched) return false;
@@ -248,13 +248,13 @@ private:
   std::vector<std::vector<T>> memory_;
 };
 
-// Returns whether a state is of a variable: itself, or one of its slots.
+// Returns true if a state belongs to a variable: the variable itself, or one of its slots.
 inline bool belongs_to(const saved_state& s, std::string_view variable) {
   return s.name == variable ||
          (s.name.size() > variable.size() && s.name.starts_with(variable) && s.name[variable.size()] == '/');
 }
 
-// What differs first: "b/Adam, element 3"; empty if every bit is the same.
+// Returns the first difference, such as "b/Adam, element 3", or an empty string if every bit is the same.
 inline std::string first_difference(const std::vector<saved_state>& x, const std::vector<saved_state>& y) {
   if (x.size() != y.size()) return "the number of states";
   for (std::size_t i = 0; i < x.size(); ++i) {

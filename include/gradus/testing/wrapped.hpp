@@ -1,4 +1,4 @@
-// What is put around a rule, against the same done by hand around the bare rule (testing/conform.hpp).
+// This header compares what is put around a rule with the same done by hand around the bare rule (testing/conform.hpp).
 #pragma once
 #include <functional>
 
@@ -27,7 +27,7 @@ gradients<T> times(gradients<T> g, T factor) {
   return g;
 }
 
-// A chain of a clip, weight decay, the rule and lookahead, of which one at a time has an effect.
+// Checks a chain of a clip, weight decay, the rule and lookahead, of which one wrapper at a time has an effect.
 template <class T, class Suite, class Rule>
 void check_chain(Suite& suite, const Rule& rule, const make_updater& bare) {
   using run = trial<T>;
@@ -75,8 +75,9 @@ void check_chain(Suite& suite, const Rule& rule, const make_updater& bare) {
                 });
 }
 
-// Suite: `conformance` of testing/conform.hpp. Factors are powers of two, so that by hand gives the same bits. Several
-// wrappers share an updater, each in its turn set to have no effect: compile time.
+// Suite is `conformance` of testing/conform.hpp. Factors are powers of two, so that the computation by hand gives the
+// same bits. Several wrappers share an updater, in which each in turn is set to have no effect; this saves compile
+// time.
 template <class T, class Suite, class Rule>
 void check_wrappers(Suite& suite, const Rule& rule) {
   using run = trial<T>;
@@ -116,7 +117,7 @@ void check_wrappers(Suite& suite, const Rule& rule) {
     y.apply(first);
   });
 
-  // The first variable stays; an infinite gradient moves none, and halves the scale.
+  // The first variable does not change; an infinite gradient changes no variable, and halves the scale.
   std::vector<T> kept;
   suite.wrapped("freeze and dynamic_loss_scale", maker(rule, freeze{named{"a"}}, dynamic_loss_scale{.initial = 1024}),
                 bare, [&, scale = 1024.0](run& x, run& y, const gradients<T>& g, int i) mutable {

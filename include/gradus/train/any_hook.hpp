@@ -9,9 +9,9 @@
 //   };
 //   std::vector<gradus::any_hook> hooks{watch{loss}, gradus::stop_at_step_hook({.last_step = 1000})};
 //
-// A hook is what train/hook.hpp says. In a monitored session before_run may return session_run_args: its fetches and
-// feeds of this run, beside those of the caller and of the other hooks. A hook whose state is read afterwards is given
-// by std::ref, or as a std::shared_ptr.
+// train/hook.hpp defines what a hook is. In a monitored session before_run may return session_run_args: the fetches and
+// feeds that the hook adds to this run, beside those of the caller and of the other hooks. A hook whose state is read
+// afterwards is passed by std::ref, or as a std::shared_ptr.
 #pragma once
 #include <functional>
 #include <memory>
@@ -25,7 +25,7 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// tf.train.SessionRunArgs. The memory that `feeds` refer to must stay until the run has ended.
+// This is tf.train.SessionRunArgs. The memory that `feeds` refer to must stay valid until the run has ended.
 struct session_run_args {
   std::vector<fetch> fetches = {};
   std::vector<feed> feeds = {};
@@ -61,21 +61,21 @@ public:
     requires(!std::is_same_v<std::remove_cvref_t<H>, any_hook>)
   any_hook(H hook) : hook_(std::make_shared<model<H>>(std::move(hook))) {}
 
-  // `open` is the graph of the future session, to which ops can be added; null where there is none.
-  // Error: failed_precondition without one, for a hook that has only begin(graph&).
+  // `open` is the graph of the future session, to which ops can be added; null if there is none. Raises
+  // failed_precondition if it is null and the hook has only begin(graph&).
   void begin(graph* open = nullptr) const { hook_->begin(open); }
   void after_create_session(hooked_session& s) const { hook_->after_create_session(s); }
   session_run_args before_run(run_context& c) const { return hook_->before_run(c); }
   void after_run(run_context& c, const run_values& v) const { hook_->after_run(c, v); }
   void end(hooked_session& s) const { hook_->end(s); }
-  // Returns the hook itself, if it is of this type; else null.
+  // Returns the hook itself, if it is of this type, otherwise null.
   template <class H>
   H* get_if() const {
     return hook_->kind() == kind_of<H>() ? static_cast<H*>(hook_->itself()) : nullptr;
   }
 
 private:
-  // An address for each type of hook.
+  // Returns an address that is unique for each type of hook.
   template <class H>
   static const void* kind_of() {
     static constexpr char mark = 0;

@@ -1,4 +1,4 @@
-// This header derives from a model and its policies the types of which a trainer and a supervisor are both made.
+// This header derives, from a model and its policies, the types of which both a trainer and a supervisor are made.
 #pragma once
 #include <functional>
 #include <tuple>
@@ -39,8 +39,8 @@ struct by_program {
   }
 };
 
-// True if the compiler can build the model's graph of this mode; `page` holds the sentence that says why not. A model
-// that the program builds is refused when it runs.
+// True if the compiler can build the model's graph of this mode; `page` holds the sentence with the reason if it
+// cannot. A model that the program builds is refused when it runs.
 template <class Model, mode When>
 struct model_fits_mode : std::true_type {
   using page = std::true_type;
@@ -51,7 +51,7 @@ struct model_fits_mode<Model, When> : Model::template fits<When> {};
 
 struct no_warm_start {};
 
-// The ops of the interpreter: those that the program gives, and those that a policy's pass makes.
+// Joins the ops of the interpreter: those that the program gives, and those that a policy's pass makes.
 template <class Given, class Kernels>
 struct join_operations;
 template <class Given, const card*... Kernels>
@@ -65,7 +65,7 @@ using operations_among =
     typename join_operations<policy_of<kind::operations, ops<>, Policies...>,
                              typename policy_of<kind::pooling, separate_pools, Policies...>::kernels>::type;
 
-// The decision about saves that run_config's two intervals make.
+// This is the decision about saves that run_config's two intervals make.
 using config_decision = any_of<every_steps, every_seconds>;
 template <class Decision>
 Decision decision_of(const run_config& c, Decision given) {
@@ -83,7 +83,7 @@ inline config_decision decision_of(const run_config& c, config_decision) {
 
 struct in_this_process {};
 
-// The steps of a run are its own, or those that a connect policy with steps makes of them.
+// The steps of a run are the stepper's own, or those that a connect policy with steps makes of them.
 template <class Connection>
 concept has_steps = requires { typename Connection::default_staleness; };
 template <class Connection, class Alone, class Update, class Device, class... Policies>
@@ -120,7 +120,7 @@ struct composition {
       typename steps_of<connection_type,
                         stepper<model_type, update_type, device_type, executor_type, subnormals_type, microbatch_type>,
                         update_type, device_type, Policies...>::type;
-  // The check runs after a step, as tf.estimator's NanTensorHook; not where a not_finite policy decides.
+  // The loss is checked after a step, as in tf.estimator's NanTensorHook, unless a not_finite policy decides.
   static constexpr bool looks_at_loss = policies_of<kind::not_finite, Policies...> == 0;
   using saver_type = saver<codec_type, file_system_type, clock_type>;
   using saves_type = typename policy_of<kind::snapshot, in_place, Policies...>::template saves<saver_type>;
@@ -128,7 +128,7 @@ struct composition {
   using warm_start_type = policy_of<kind::warm_start, no_warm_start, Policies...>;
   using hooks_type = hooks_among<Policies...>;
   static constexpr bool warm_starts = !std::is_same_v<warm_start_type, no_warm_start>;
-  // True if steps are those of a cluster's task.
+  // This is true if steps are those of a cluster's task.
   static constexpr bool in_cluster = has_steps<connection_type>;
 
   static stepper_type make_steps(const Source& source, const Policies&... policies) {

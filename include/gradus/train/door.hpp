@@ -1,5 +1,5 @@
-// This header is the door of a trainer: it refuses in a sentence what cannot be made, and nothing behind it is
-// compiled, so that the errors that follow from the mistake do not bury the sentence.
+// This header checks the arguments of a trainer: it refuses a trainer that cannot be made with one sentence, and the
+// code behind the check is not compiled, so that the errors that follow from the mistake do not bury the sentence.
 #pragma once
 #include <type_traits>
 
@@ -10,7 +10,7 @@
 namespace gradus::inline GRADUS_BUILD {
 namespace detail {
 
-// The run loop takes these, through whichever face.
+// The run loop takes these policies, both in a trainer and in a supervisor.
 using loop_kinds =
     kinds_and<update_kinds, kind::gate, kind::precision, kind::codec, kind::warm_start, kind::snapshot, kind::save_when,
               kind::executor, kind::arithmetic, kind::subnormals, kind::microbatch, kind::recomputation, kind::pooling,
@@ -31,7 +31,7 @@ struct cluster_policies_fit {
                 "recovery::log) was given without the cluster; add gradus::connected{server}.");
   static constexpr bool value = no_other_staleness && no_other_recovery;
 };
-// A trainer has no sessions, so nothing but its steps can be elsewhere.
+// A trainer has no sessions, so only its steps can run elsewhere.
 template <class... Policies>
 struct connection_fits_trainer {
   static constexpr bool value = policies_of<kind::connection, Policies...> == 0 ||
@@ -50,9 +50,9 @@ struct rule_is_given {
 template <class Source, class... Policies>
 using model_is_accepted = model_fits_mode<typename composition<Source, Policies...>::model_type, mode::train>;
 
-// The pages in order; the first that refuses is the last that is read. They are classes, not functions: after a failed
-// assertion inside a function, clang no longer treats the function as a constant expression. `Kinds` lists the policies
-// that this door takes.
+// The checks run in this order, and none is instantiated after the first that refuses. They are classes, not functions:
+// after a failed assertion inside a function, clang no longer treats the function as a constant expression. `Kinds`
+// lists the kinds of policies that are accepted.
 template <class Kinds, class... Policies>
 using policies_are_accepted =
     std::conjunction<policies_fit<Kinds, Policies...>, rule_is_given<Policies...>,
@@ -66,8 +66,8 @@ template <class Kinds, class Source, class... Policies>
 using door = std::conjunction<policies_are_accepted<Kinds, Policies...>, model_is_accepted<Source, Policies...>>;
 
 // These are the most frequent mistakes. Each has an overload of make_trainer below that must not be called: compilers
-// print the caller's line first then, and the sentence on it. A page's assertion stands behind the path of its header
-// and behind every instantiation that leads to it.
+// then print the caller's line first, with the sentence on it. The message of a static_assert in a check comes only
+// after the path of its header and after every instantiation that leads to it.
 enum class refusal {
   none,
   stranger,
@@ -119,7 +119,7 @@ consteval refusal find_refusal() {
   else if constexpr (!(hook_is_right<Policies>() && ...))
     return ((!hook_is_right<Policies>() && is_of<kind::hook, Policies>()) || ...) ? refusal::hook : refusal::listener;
   else if constexpr (!policies_are_accepted<trainer_kinds, Policies...>::value)
-    return refusal::none;  // its page has printed it
+    return refusal::none;  // its check has printed the sentence
   else if constexpr (!built_by_compiler<Build>)
     return refusal::not_constexpr;
   else
@@ -128,7 +128,7 @@ consteval refusal find_refusal() {
 template <auto Build, class... Policies>
 inline constexpr refusal refusal_of = find_refusal<Build, Policies...>();
 
-// The reason why a model was refused, as a template argument of the call.
+// This is the reason why a model was refused, as a template argument of the call.
 template <refusal Why, auto Build, class... Policies>
 struct reason_of {
   using type = void;

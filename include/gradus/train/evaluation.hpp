@@ -12,7 +12,7 @@ template <class Source, class... Policies>
 class trainer;
 
 namespace detail {
-// While it lives, and if requested, the averages stand in place of the parameters.
+// While an object of this class lives, the averages are in the place of the parameters, if `wanted`.
 template <class Stepper, bool HasAverages>
 class averages_in_place {
 public:
@@ -53,7 +53,7 @@ class predictions {
 public:
   const_tensor_view operator[](std::string_view name) const;
   std::int64_t size() const { return size_; }
-  // Calls see(name, view) for each.
+  // Calls see(name, view) for each prediction.
   template <class See>
   void for_each(See see) const {
     for (const auto& [name, v] : *items_) see(std::string_view(name), v);

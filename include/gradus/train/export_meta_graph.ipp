@@ -27,7 +27,7 @@ GRADUS_BODY meta_graph export_meta_graph(graph& g) {
       continue;
     }
     collection_def& to = m.collections[std::string(of)];
-    if (!to.nodes.empty() || !to.messages.empty()) continue;  // all of a collection at its first
+    if (!to.nodes.empty() || !to.messages.empty()) continue;  // its first member has added all of the collection
     bool variables_alone = true;
     g.for_each_in(of, [&](value v) { variables_alone = variables_alone && g.nodes[v.id].op == &variable_card; });
     for (const queue_runner& r : queue_runners_of(g, of)) to.messages.push_back(r.to_proto(name_of));

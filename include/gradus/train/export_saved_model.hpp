@@ -8,8 +8,8 @@
 //                            variables/variables.data-00000-of-00001
 //                            assets/, assets.extra/                files that belong to it
 //
-// The directory is written under another name and gets its own when it is whole and on the disk, so that a reader that
-// picks the largest number finds a whole export. docs/formats/saved_model.md has the bytes.
+// The directory is written under a temporary name and renamed when it is complete and on the disk, so that a reader
+// that picks the largest number finds a complete export. docs/formats/saved_model.md has the bytes.
 // TensorFlow: tf.saved_model.builder.SavedModelBuilder, simple_save, Estimator.export_saved_model (1.15).
 #pragma once
 #include <map>
@@ -28,26 +28,26 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// The task of a server with a signature, as TensorFlow's signature_constants name it.
+// These constants name what a server does with a signature, as TensorFlow's signature_constants do.
 namespace signature_method {
 inline constexpr std::string_view predict = "tensorflow/serving/predict", classify = "tensorflow/serving/classify",
                                   regress = "tensorflow/serving/regress";
 }
-// The default signature.
+// This is the name of the default signature.
 inline constexpr std::string_view default_signature = "serving_default";
-// The purpose of a graph of an export: tf.saved_model.tag_constants.
+// A tag names the purpose of a graph of an export: tf.saved_model.tag_constants.
 namespace saved_model_tag {
 inline constexpr std::string_view serving = "serve", training = "train", evaluation = "eval";
 }
 
-// A signature lists what a caller may feed and fetch by keys. Inputs are placeholders, outputs any tensors that need no
-// other placeholder.
+// A signature lists what a caller may feed and fetch by keys. Inputs are placeholders; outputs are any tensors that
+// need no other placeholder.
 struct export_signature {
   std::map<std::string, value> inputs, outputs;
   std::string method_name = std::string(signature_method::predict);
 };
 
-// One graph of an export: TensorFlow's MetaGraph. The variables of all graphs are saved once, by their names.
+// This is one graph of an export: TensorFlow's MetaGraph. The variables of all graphs are saved once, by their names.
 struct export_graph {
   const graph* of = nullptr;
   std::map<std::string, export_signature> signatures;
@@ -62,33 +62,34 @@ struct export_options {
   task_system tasks = {};
 };
 
-// Writes `<base>/<seconds since the epoch, ten digits>` and returns its path. Where there is such an export already, or
-// another process is faster, the next second is waited for, ten times at most. `state` holds the variables: of a
-// session, a trainer, a model. A graph with the tag "train" brings all its variables, optimizers' slots too; the others
-// bring theirs but local ones. Errors, and then nothing is there:
-//   invalid_argument     no graph, no tag, two graphs of the same tags, a value of another graph, variables that the
-//   state
-//                        has not, assets of one name; and those of to_meta_graph (summary/run_graph.hpp)
-//   unimplemented        an output that TensorFlow's ops cannot compute; a feature of a kind that no export holds
+// Writes `<base>/<seconds since the epoch, ten digits>` and returns its path. If there is such an export already, or
+// another process is faster, it waits for the next second; ten names are tried at most. `state` holds the variables of
+// a session, a trainer or a model. The variables of the graphs are saved, except local ones; for a graph with the tag
+// "train" everything else in `state` is saved too, such as optimizers' slots. If it raises one of these errors, there
+// is no export:
+//   invalid_argument     no graph; no tag; two graphs with the same tags; a value of another graph; variables that are
+//                        not in `state`; assets of one name; and those of to_meta_graph (summary/run_graph.hpp)
+//   unimplemented        an output that TensorFlow's ops cannot compute; a feature of a kind that no export can hold
 //   deadline_exceeded    ten names in a row were taken
-//   and errors of the disk
+//   and the errors of the disk
 std::string export_saved_model(const std::string& base, const state_list& state, std::span<const export_graph> graphs,
                                const export_options& o = {});
 
-// The same of a session's variables, between two runs of it. Error: failed_precondition for variables without a value.
+// Does the same with a session's variables, between two runs of it. Raises failed_precondition for variables without a
+// value.
 std::string export_saved_model(const std::string& base, base_session& s, std::span<const export_graph> graphs,
                                const export_options& o = {});
-// Exports its own graph, to serve.
+// Exports the session's own graph, with the tag "serve".
 std::string export_saved_model(const std::string& base, base_session& s,
                                std::map<std::string, export_signature> signatures, const export_options& o = {});
 
 namespace detail {
-// An export's name has ten digits; this checks a name.
+// export_name returns the ten digits of an export's name; is_export_name returns true for such a name.
 std::string export_name(double secs);
 bool is_export_name(std::string_view name);
-// Paths of a directory's exports, the oldest first; none if there is no such directory.
+// Returns the paths of a directory's exports, the oldest first; none if there is no such directory.
 std::vector<std::string> exports_in(const any_file_system& fs, const std::string& base);
-// The collection that holds an example_spec, as TensorFlow's ExampleParserConfiguration.
+// This collection holds an example_spec as TensorFlow's ExampleParserConfiguration.
 inline constexpr std::string_view features_collection = "gradus_features";
 std::vector<std::byte> encode_features(const example_spec& spec);
 }  // namespace detail

@@ -35,7 +35,7 @@ GRADUS_BODY dtype dtype_of_kind(feature_kind k) {
   return k == feature_kind::float32 ? float32 : k == feature_kind::int64 ? int64 : string_in_graphs;
 }
 
-// One value for all places, or one for each, as a constant.
+// Returns the default value of a feature as a constant: one value for all places, or one for each.
 GRADUS_BODY tensor_def default_of(const example_spec::entry& e) {
   tensor_def t{dtype_of_kind(e.kind), {}, {}};
   for (int i = 0; i < e.dims.rank; ++i) t.dims.push_back(e.dims.dims[i]);
@@ -70,7 +70,7 @@ GRADUS_BODY std::vector<std::byte> encode_features(const example_spec& spec) {
   return encode_feature_defs(list);
 }
 
-// The variables of a graph as a bundle has them, and with `all` whatever else the state has beside them.
+// Returns the variables of a graph as a bundle has them, and with `all` everything else in the state too.
 GRADUS_BODY std::vector<saved_tensor> variables_of(const graph& g, const state_list& state, bool all,
                                                    std::string& missing) {
   std::vector<saved_tensor> out;
@@ -102,7 +102,7 @@ GRADUS_BODY int node_of(const export_graph& g, std::string_view signature, const
   return v.id;
 }
 
-// The graphs of an export, and the names of the variables that they need.
+// Returns the graphs of an export, and adds to `saved` the names of the variables that they need.
 GRADUS_BODY std::vector<meta_graph> graphs_to_export(std::span<const export_graph> graphs, const state_list& state,
                                                      const export_options& o, std::set<std::string>& saved) {
   if (graphs.empty()) raise(status::invalid_argument, "an export needs a graph; none was given");
@@ -136,7 +136,7 @@ GRADUS_BODY std::vector<meta_graph> graphs_to_export(std::span<const export_grap
     }
     meta_graph m = to_meta_graph(parts_of(*g.of), g.of->names.chars.first, std::move(variables), signatures);
     m.tags = g.tags;
-    m.tensorflow_version = "1.15.0";  // whose ops these are
+    m.tensorflow_version = "1.15.0";  // these ops are of that version
     if (o.features) m.collections[std::string(features_collection)].messages.push_back(encode_features(*o.features));
     for (std::size_t i = 0; i < o.assets.size(); ++i) {
       const std::string file(file_name_of(o.assets[i]));
@@ -153,7 +153,7 @@ GRADUS_BODY std::vector<meta_graph> graphs_to_export(std::span<const export_grap
   return out;
 }
 
-// A path that stays below the directory that it is given to.
+// Returns true for a path that stays below the directory to which it is relative.
 GRADUS_BODY bool is_inner_path(const std::string& path) {
   const std::string closed = text("/", path, "/");
   return !path.empty() && closed.find("//") == std::string::npos && closed.find("/../") == std::string::npos &&

@@ -19,11 +19,11 @@ struct feed_target {
 struct feed_plan {
   std::vector<feed_target> targets;  // of each component of the dataset
   std::vector<tensor_view> views;
-  std::string doubt = {};  // what to warn of: placeholders fed in order that would have taken each other's components
+  std::string doubt = {};  // a warning: placeholders fed in order that would have taken each other's components
 };
 
-// Matches placeholders and components of the data: by name; where no name agrees, in order. Refuses (invalid_argument)
-// a placeholder that nothing feeds, and a component that does not fit its placeholder.
+// Matches placeholders and components of the data by name or, if no name agrees, in order. Raises invalid_argument for
+// a placeholder that nothing feeds, and for a component that does not fit its placeholder.
 feed_plan match_feeds(std::span<const placeholder_info> wanted, const components& parts, std::int64_t batch_size);
 template <mode M, class Stepper, class Dataset>
 feed_plan match_feeds(Stepper& stepper, const Dataset& data) {
@@ -32,7 +32,7 @@ feed_plan match_feeds(Stepper& stepper, const Dataset& data) {
   return match_feeds(wanted, data.element_spec(), data.batch_size());
 }
 
-// Writes the next batch into the placeholders' memory; returns its number of examples, 0 at the end of the data.
+// Writes the next batch into the placeholders' memory; returns its number of examples, or 0 at the end of the data.
 template <mode M, class Stepper, class Dataset>
 std::int64_t fill_feeds(Stepper& stepper, Dataset& data, feed_plan& plan) {
   const components& parts = data.element_spec();
@@ -55,17 +55,17 @@ std::int64_t fill_feeds(Stepper& stepper, Dataset& data, feed_plan& plan) {
   return n;
 }
 
-// Skips batches that this task of a cluster had contributed before it was started again, and that its data, which begin
-// anew, would give once more.
+// Skips the batches that this task of a cluster had contributed before it was started again; its dataset starts from
+// the beginning, and would return them once more.
 template <class Steps, class Dataset>
 void pass_over(Steps& steps, Dataset& data, feed_plan& plan) {
   for (std::int64_t n = steps.batches_behind(); n > 0 && fill_feeds<mode::train>(steps, data, plan) != 0; --n) {
   }
 }
 
-// Writes the program's arrays, by the names of placeholders; `wanted` lists the placeholders of the mode. All of them
-// fit, or nothing is written. Errors: not_found for a name that is none, invalid_argument for a feed that is missing or
-// does not fit.
+// Writes the program's arrays into the placeholders of their names; `wanted` lists the placeholders of the mode. If one
+// does not fit, nothing is written. Raises not_found for a name that no placeholder has, and invalid_argument for a
+// feed that is missing or does not fit.
 template <mode M, class Stepper>
 void fill_feeds(Stepper& stepper, std::span<const placeholder_info> wanted, std::span<const feed> feeds) {
   const auto placeholder_of = [&](const feed& f) {

@@ -7,7 +7,7 @@
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
-// The pairs, if two of them could be exchanged and nobody would notice; else "".
+// Returns a warning that lists the pairs if two components could be exchanged without an error, otherwise "".
 GRADUS_BODY std::string doubt_of_order(std::span<const placeholder_info> wanted, const components& parts) {
   std::string pairs;
   bool ambiguous = false;

@@ -6,9 +6,9 @@
 //         if (here.is_ps()) return here.join();
 //         ...
 //       });
-//   gradus::from_environment<gradus::local_cluster, gradus::grpc, gradus::mpi>().run(program);   // all as they begin
+//   gradus::from_environment<gradus::local_cluster, gradus::grpc, gradus::mpi>().run(program);   // defaults
 //
-// The first of these that holds decides:
+// The first of these conditions that holds decides:
 //
 //   GRADUS_CLUSTER is set             to a protocol: "in_process", "simulated", "grpc", "mpi", or "alone"
 //   a launcher of MPI has started us  mpi, if it is among the choices
@@ -31,13 +31,13 @@
 namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
-// The properties of a choice, apart from its type.
+// These are the properties of a choice, apart from its type.
 struct cluster_way {
   std::string_view protocol;
   bool is_transport;  // its tasks are found in TF_CONFIG
 };
-// Returns the number of the way that the environment requests, or -1 if this process is alone. `tf_config`: TF_CONFIG
-// names a cluster. Errors: not_found for a way that is not listed.
+// Returns the index of the way that the environment requests, or -1 if this process is alone. `names_cluster` is true
+// if TF_CONFIG names a cluster. Raises not_found for a way that is not listed.
 int way_of_environment(std::initializer_list<cluster_way> ways, bool names_cluster);
 
 // True for a kind of cluster that starts its tasks itself: local_cluster, simulated, mpi.
@@ -65,10 +65,11 @@ public:
     each([&](const auto& way) { found = way.protocol; });
     return found;
   }
-  // Returns the task of this process, where TF_CONFIG names it, as run_config::from_environment returns it.
+  // Returns the configuration with the task of this process, if TF_CONFIG names it, as run_config::from_environment
+  // returns it.
   const run_config& config() const { return config_; }
-  // Calls the program for each task that runs in this process; over a transport for its one task, and then waits until
-  // all workers have done their part (server::finish). Errors: those of the kind of cluster that was chosen.
+  // Calls the program for each task that runs in this process. Over a transport that is one task, and run() then waits
+  // until all workers have done their part (server::finish). Raises the errors of the kind of cluster that was chosen.
   void run(const std::function<void(server& here)>& program) const {
     if (chosen_ < 0) {
       server here(server::local_def());
@@ -91,7 +92,7 @@ private:
   int chosen_ = -1;
 
   template <class F>
-  void each(F f) const {  // of which there is one at most
+  void each(F f) const {  // calls f for the chosen way, if there is one
     int i = 0;
     std::apply([&](const auto&... way) { ((i++ == chosen_ ? f(way) : void()), ...); }, ways_);
   }

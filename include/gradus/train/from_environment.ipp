@@ -29,7 +29,7 @@ GRADUS_BODY int way_of_environment(std::initializer_list<cluster_way> ways, bool
                                     "; set it to one of these or to \"alone\", or unset it"));
     return found;
   }
-  // What Open MPI, MPICH and its kin, and a launcher that speaks PMIx give each process.
+  // These variables are set for each process by Open MPI, by MPICH and its derivatives, and by a launcher with PMIx.
   for (const char* rank : {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"})
     if (const int mpi = first([](const cluster_way& w) { return w.protocol == "mpi"; });
         mpi >= 0 && !value(rank).empty())

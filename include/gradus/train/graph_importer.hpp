@@ -1,4 +1,4 @@
-// The importer makes nodes of our graph from TensorFlow's, one after another on request (programs use
+// The importer makes nodes of this library's graph from TensorFlow's nodes, one after another on request (programs use
 // import_meta_graph.hpp).
 #pragma once
 #include <map>
@@ -7,7 +7,7 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// A placeholder in the place of a tensor of the file.
+// This placeholder replaces a tensor of the file.
 struct stand_in_placeholder {
   shape dims;
   dtype type = float32;
@@ -17,7 +17,7 @@ struct stand_in_placeholder {
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
-// The properties of a variable besides its shape, by its name, from the collections.
+// These are the properties of a variable besides its shape, which the collections hold under its name.
 struct imported_variable {
   bool trainable = true, local = false;
   std::string initial_value = {};  // a node's name
@@ -28,11 +28,11 @@ public:
   graph_importer(graph_def d, std::map<std::string, imported_variable> variables,
                  std::map<std::string, stand_in_placeholder> stand_ins);
 
-  // Returns the tensor, made now if this is the first request. Errors: not_found for no such tensor; unimplemented for
-  // an op that this library has not, invalid_argument for a node that makes no sense, each with the name of the faulty
-  // node, which may stand long before this one.
+  // Returns the tensor, which is made now if this is the first request. Raises not_found if there is no such tensor,
+  // unimplemented for an op that this library does not have, and invalid_argument for an invalid node, each with the
+  // name of the faulty node, which may be far upstream of this one.
   value tensor(std::string_view name);
-  // Returns the reason why the tensor cannot be made; nothing if it can.
+  // Returns the reason why the tensor cannot be made, or an empty string if it can.
   std::string problem(std::string_view name);
 
 private:

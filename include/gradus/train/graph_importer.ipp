@@ -55,12 +55,12 @@ GRADUS_BODY void graph_importer::make_all(int node) {
         check_extents(i, v.dims()), at(i).v = v;
       }
     } catch (const error& e) {
-      // What the shape rule of an op says does not name the node.
+      // The error of an op's shape rule does not name the node.
       const std::string_view why = e.what();
       const bool named = why.find(said_of(index_.node(i))) != std::string_view::npos || why.starts_with("node \"");
       at(i).kind = e.kind();
       std::string problem = named ? std::string(why) : text(said_of(index_.node(i)), ": ", why);
-      // Every node behind this one keeps it, and a name may be as long as a file.
+      // Every node behind this one stores the problem, and a name may be as long as a file.
       constexpr std::size_t most = 600;
       if (problem.size() > most) problem.resize(most), problem += " ...";
       at(i).problem = std::move(problem);
@@ -79,7 +79,7 @@ GRADUS_BODY value graph_importer::make(int i) {
     if (const std::string& waits = index_.node(c).op; waits.starts_with("Assign") || waits.starts_with("Apply"))
       refuse(i, text("waits for ", said_of(index_.node(c)), ", which changes a variable; ask for a tensor before it"),
              status::unimplemented);
-  // First what several nodes stand for, then what one does.
+  // Patterns of several nodes are tried first, then those of one node.
   const auto patterns = patterns_of(op);
   for (const tensorflow_pattern* p : patterns)
     if (const auto m = p->calls > 1 ? match(index_, *p, i) : std::nullopt) return from_pattern(i, *m);
@@ -110,7 +110,8 @@ GRADUS_BODY value graph_importer::special(int i, std::string_view op, bool& know
     if (is_variable(x)) return x;  // <name>/read is the variable
     return add(cards::identity, {x}, {}, i);
   }
-  // A metric's update. What a checkpoint holds, an import does not change.
+  // This is a metric's update: only local variables are assigned, since an import does not change what a checkpoint
+  // holds.
   if ((op == "Assign" || op == "AssignAdd" || op == "AssignSub") && in.size() == 2) {
     const value x = input(i, 0);
     if (!x) return {};
@@ -355,7 +356,7 @@ GRADUS_BODY value graph_importer::leaf(int i, std::string_view op) {
   return g_->placeholder(name, shape_of(i, "shape"), type);
 }
 
-// The initial values that to_meta_graph writes, and TensorFlow's constants.
+// Reads the initial values that to_meta_graph writes, and TensorFlow's constants.
 GRADUS_BODY bool graph_importer::first_value(int i, const imported_variable& a, const shape& dims, dtype type,
                                              variable_options& o, value& from) {
   const tensor_place t = a.initial_value.empty() ? tensor_place{} : index_.place(a.initial_value);
@@ -409,7 +410,7 @@ GRADUS_BODY value graph_importer::variable(int i) {
   first_value(i, a, dims, type, o, from);
   if (from && from.dims() == dims) return variable_from(name, from, o);
   const value v = g_->variable(name, dims, o);
-  // Those of random ops, which find theirs by the collection.
+  // These are the variables of random ops, which find them by the collection.
   if ((name == collection::random_seed || name == collection::random_step) && type == int64 && dims.rank == 0)
     g_->add_to(name, v);
   return v;

@@ -19,15 +19,15 @@ namespace gradus::inline GRADUS_BUILD {
 class graph_summary {
 public:
   graph_summary() = default;
-  // Adds scalars and their tags. Error: invalid_argument for a tensor that is not one number.
+  // Adds scalars and their tags. Raises invalid_argument for a tensor that is not one number.
   graph_summary(std::vector<std::pair<std::string, value>> scalars);
   graph_summary(std::initializer_list<std::pair<std::string, value>> scalars)
       : graph_summary(std::vector<std::pair<std::string, value>>(scalars)) {}
 
-  // Nothing is shown.
+  // Returns true if there is nothing to show.
   bool empty() const { return shown_.empty(); }
   const std::vector<fetch>& fetches() const { return fetches_; }
-  // Makes values from a run's results for the fetches. Errors: as summarize_output (summary/outputs.hpp).
+  // Makes values from a run's results for the fetches. Raises what summarize_output raises (summary/outputs.hpp).
   summary_values values(std::span<const const_tensor_view> results) const;
 
 private:
@@ -35,15 +35,15 @@ private:
   struct shown {
     int kind;  // of `output`
     std::string tag;
-    std::size_t at;  // among the fetches; the rate of audio behind it
+    std::size_t at;  // among the fetches; the rate of audio follows it
   };
   void add(int kind, std::string_view tag, value v);
   std::vector<shown> shown_;
   std::vector<fetch> fetches_;
 };
 
-// Gives all summaries of the graph, as tf.summary.merge_all. Errors: invalid_argument for a scalar that is no number;
-// failed_precondition for images where nothing can make them.
+// Returns all summaries of the graph, as tf.summary.merge_all does. Raises invalid_argument for a scalar that is not a
+// number, and failed_precondition for images if nothing in the program can make them.
 graph_summary merge_all(graph& g);
 
 }  // namespace gradus

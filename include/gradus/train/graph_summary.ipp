@@ -9,7 +9,7 @@
 namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
-// Of a scalar; nothing for what is no number.
+// Returns the number that a scalar holds; none if its type is not numeric.
 GRADUS_BODY std::optional<float> shown_number(const const_tensor_view& x) {
   std::optional<float> number;
   if (x.type != boolean) with_element_type(x.type, [&]<class T>() { number = static_cast<float>(x.as<T>()[0]); });

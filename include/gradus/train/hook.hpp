@@ -14,22 +14,22 @@
 //
 //   void begin()                                             once, before the first step of a run; in a monitored
 //                                                            session it may be begin(graph&), which adds ops
-//   void after_create_session(hooked_session&)               the variables have their values
+//   void after_create_session(hooked_session&)               once the variables have their values
 //   void before_run(run_context&)                            before every step; in a monitored session it may return
 //                                                            session_run_args (train/any_hook.hpp)
 //   void after_run(run_context&, const run_values&)          after every step that was made
-//   void end(hooked_session&)                                the run ends, but not by an error
+//   void end(hooked_session&)                                when the run ends, but not by an error
 //
 // A saving listener has one or more of these:
 //
 //   void begin()                                             as above, before any hook
 //   void before_save(hooked_session&, std::int64_t step)     before a checkpoint is written
-//   bool after_save(hooked_session&, std::int64_t step)      it is on the disk; true (or void for false): stop the run
-//   void end(hooked_session&, std::int64_t step)             the run ends, but not by an error
+//   bool after_save(hooked_session&, std::int64_t step)      when it is on the disk; true stops the run, void does not
+//   void end(hooked_session&, std::int64_t step)             when the run ends, but not by an error
 //
-// Source: tf.train.SessionRunHook, tf.train.CheckpointSaverListener (1.15). TensorFlow differs: over a model before_run
-// returns nothing here, since after_run reads values by name; a step whose loss is not finite is an error before
-// after_run is called; and no checkpoint holds the state of a hook.
+// Source: tf.train.SessionRunHook, tf.train.CheckpointSaverListener (1.15). TensorFlow differs: in a run over a model,
+// before_run returns nothing here, since after_run reads values by name; a step whose loss is not finite raises its
+// error before after_run is called; and no checkpoint holds the state of a hook.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -55,18 +55,20 @@ namespace detail {
 class hook_calls;
 }
 
-// The run that calls a hook. It lives until `end` returns.
+// This object is the run that calls a hook. It lives until `end` returns.
 class hooked_session {
 public:
   // Returns the step of the last finished step; 0 before the first. In a monitored session this is the graph's current
-  // global step, 0 without one.
+  // global step, or 0 if the graph has none.
   std::int64_t global_step() const { return raw_ != nullptr ? step_of_(*raw_) : step_; }
-  // Returns the current value of a variable, slot or average by its name in a checkpoint. Error: not_found, with the
+  // Returns the current value of a variable, slot or average by its name in a checkpoint. Raises not_found, with the
   // known names.
   const_tensor_view variable(std::string_view name) const;
-  // Returns the session of a monitored session, without hooks; null over a model of a trainer or a supervisor.
+  // Returns the session of a monitored session, without hooks, or null in a run over the model of a trainer or a
+  // supervisor.
   base_session* raw_session() const { return raw_; }
-  // Returns the coordinator of a monitored session, which stops its threads and its waits; null over a model.
+  // Returns the coordinator of a monitored session, which stops its threads and its waits, or null in a run over a
+  // model.
   any_coordinator* coord() const { return coord_; }
 
 private:
@@ -79,15 +81,15 @@ private:
   std::int64_t step_ = 0;
 };
 
-// One step of a run, seen by hooks.
+// This is one step of a run, as hooks see it.
 class run_context {
 public:
   hooked_session& session() { return *session_; }
   // Ends the run after this step, as if it had been the last requested one: it is saved, and `end` is called.
   void request_stop() { stop_ = true; }
-  // True if a hook has requested the stop in this step.
+  // Returns true if a hook has requested the stop in this step.
   bool stop_requested() const { return stop_; }
-  // The arguments of the caller of a monitored session's run; null in a trainer.
+  // Returns the arguments of the caller of a monitored session's run, or null in a trainer.
   const session_run_args* original_args() const { return original_; }
 
 private:
@@ -97,19 +99,19 @@ private:
   bool stop_ = false;
 };
 
-// The results of a step.
+// These are the results of a step.
 class run_values {
 public:
   std::int64_t global_step = 0;  // with this step counted
   double loss = 0;
-  double learning_rate = 0;  // that the step used
-  // In a monitored session: the results of the fetches of this hook's before_run, in its order, valid until the hook
-  // returns; the options of the run, merged from all callers; and the run's metadata, empty unless the options request
-  // a trace.
+  double learning_rate = 0;  // the step used this one
+  // These are set in a monitored session. `results` are those of the fetches of this hook's before_run, in its order,
+  // valid until the hook returns; `options` are the options of the run, merged from all callers; `metadata` is the
+  // run's, empty unless the options request a trace.
   std::span<const const_tensor_view> results = {};
   const run_options* options = nullptr;
   const run_metadata* metadata = nullptr;
-  // Returns a metric or a scalar summary of the training step, by its name. Error: not_found, with the known names.
+  // Returns a metric or a scalar summary of the training step, by its name. Raises not_found, with the known names.
   double result(std::string_view name) const;
 
 private:
@@ -150,7 +152,7 @@ auto hook_or_nothing(const P& p) {
 }
 [[noreturn]] void raise_no_result(std::string_view name, std::string_view those_there_are);
 
-// The arguments of hooks.
+// This class holds the arguments of hooks.
 class hook_calls {
 public:
   hook_calls() { context_.session_ = &session_; }
@@ -178,7 +180,7 @@ private:
   run_values values_;
 };
 
-// Hooks and listeners, with their arguments.
+// This class holds hooks and listeners, with their arguments.
 template <class... Hooks>
 class hook_list : public hook_calls {
 public:
@@ -277,7 +279,7 @@ template <class... Hooks>
 struct hook_list_of<std::tuple<Hooks...>> {
   using type = hook_list<Hooks...>;
 };
-// Those among policies, in order.
+// This is the list of the hooks and listeners among policies, in order.
 template <class... Policies>
 using hooks_among = typename hook_list_of<decltype(std::tuple_cat(
     hook_or_nothing(std::declval<const std::remove_cvref_t<Policies>&>())...))>::type;

@@ -1,6 +1,6 @@
-// The error pages of hooks and saving listeners (hook.hpp): a type with none of their names, with a right name and a
-// wrong signature, or with a near name does not compile. A member of any other name passes unseen, since it may be the
-// hook's own business.
+// This header checks hooks and saving listeners (hook.hpp) when they are compiled: a type does not compile if it has
+// none of their member names, a right name with a wrong signature, or a name that is near to one. A member of any other
+// name is not checked, since it may serve the hook itself.
 #pragma once
 #include <type_traits>
 
@@ -10,8 +10,8 @@ namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
 
-// names_x: whether a member of the name x exists, callable or not: the name is ambiguous then. Of a final class it is
-// known only of a name that is neither overloaded nor a template.
+// names_x<T> is true if T has a member x, callable or not: x is then ambiguous in a class derived from T and has_x_too.
+// For a final class only a member that is neither overloaded nor a template is found.
 #define GRADUS_NAMES(x)                      \
   struct has_##x##_too {                     \
     void x();                                \
@@ -36,7 +36,7 @@ GRADUS_NAMES(after_run);
 GRADUS_NAMES(end);
 GRADUS_NAMES(before_save);
 GRADUS_NAMES(after_save);
-// Near names, of other frameworks or by a slip.
+// These names are near to the right ones: they are those of other frameworks, or slips.
 GRADUS_NAMES(on_begin);
 GRADUS_NAMES(on_end);
 GRADUS_NAMES(before_step);
@@ -98,9 +98,9 @@ struct hook_seen {
 };
 }  // namespace detail
 
-// This is the error page of a hook: a member that would never be called does not compile. A member of any other name
-// cannot be distinguished from the hook's own business. `InSession`: the hook of a monitored session, where before_run
-// may request tensors.
+// This check of a hook fails to compile for a member that would never be called. A member of any other name is
+// accepted, since it cannot be distinguished from one that serves the hook itself. `InSession` is true for the hook of
+// a monitored session, where before_run may request tensors.
 template <class H, bool InSession = false>
 struct hook_fits {
 private:
@@ -138,7 +138,7 @@ public:
 };
 
 namespace detail {
-// The same of a saving listener.
+// Does the same for a saving listener.
 template <class L>
 struct listener_seen {
   static constexpr bool any = hook_names::names_begin<L> || hook_names::names_before_save<L> ||
@@ -154,7 +154,7 @@ struct listener_seen {
 };
 }  // namespace detail
 
-// The error page of a saving listener.
+// This is the check of a saving listener.
 template <class L>
 struct saving_listener_fits {
 private:
@@ -187,7 +187,7 @@ public:
 
 namespace detail {
 
-// The pages of those of the pack that are hooks or listeners.
+// Checks P if it is a hook or a listener.
 template <class P>
 consteval bool hook_is_accepted() {
   if constexpr (is_of<kind::hook, P>())
@@ -197,7 +197,7 @@ consteval bool hook_is_accepted() {
   else
     return true;
 }
-// The same without a message.
+// Checks the same without an error message.
 template <class P>
 consteval bool hook_is_right() {
   if constexpr (is_of<kind::hook, P>())

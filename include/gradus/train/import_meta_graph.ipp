@@ -23,7 +23,7 @@ GRADUS_BODY imported_graph::imported_graph(meta_graph m, import_options o) : abo
   collect("local_variables", [&](const variable_def& v) {
     if (!variables.contains(v.name)) variables[v.name] = {false, true, v.initial_value};
   });
-  // A file of an older TensorFlow says trainable by the collection alone.
+  // In a file of an older TensorFlow only the collection marks variables as trainable.
   const bool listed = about_.collections.contains("trainable_variables");
   if (listed) {
     for (auto& [name, v] : variables) v.trainable = false;
@@ -53,7 +53,7 @@ GRADUS_BODY imported_graph::imported_graph(meta_graph m, import_options o) : abo
     for (const auto& message : c.messages)
       if (const variable_def v = decode_variable_def(message); !v.name.empty()) ask(v.name, name);
   }
-  // A graph that says nothing of itself: what nobody reads is what it computes.
+  // A graph without signatures and collections computes the tensors that no other node reads.
   if (!any)
     for (int i = 0; i < nodes.size(); ++i)
       if (!nodes.is_used(i)) ask(nodes.node(i).name, {});

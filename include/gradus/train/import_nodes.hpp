@@ -1,6 +1,6 @@
-// This header holds the knowledge of an import about the nodes of a file, and about those that it has made: values, and
-// the numbers that TensorFlow computes in a graph and that this library must know before (shapes, axes).
-// graph_importer.hpp is the whole.
+// This header holds what an import knows about the nodes of a file, and about those that it has made: values, and the
+// numbers that TensorFlow computes in a graph and that this library must know before a run (shapes, axes).
+// graph_importer.hpp has the whole importer.
 #pragma once
 #include <memory>
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
-// The largest extent, and the largest number of elements: kernels multiply extents as ints.
+// These are the largest extent and the largest number of elements: kernels multiply extents as ints.
 inline constexpr std::int64_t most_extent = std::int64_t{1} << 27, most_elements = std::int64_t{1} << 46;
 
 class import_nodes {
@@ -26,7 +26,7 @@ protected:
         made_(static_cast<std::size_t>(index_.size())) {}
   ~import_nodes() = default;
 
-  // An extent, or a number of a shape that is computed: n, or n times the batch.
+  // This is an extent, or a number of a shape that is computed: n, or n times the batch.
   struct number {
     std::int64_t n = 0;
     bool batch = false;
@@ -46,11 +46,12 @@ protected:
   std::unique_ptr<graph> g_;
   graph_index index_;
   std::vector<made_node> made_;
-  std::vector<int> needs_;  // nodes that the one that is being made waits for
-  int steps_ = 0;           // in which a shape is computed
+  std::vector<int> needs_;  // nodes for which the one that is being made waits
+  int steps_ = 0;           // that were needed to compute a shape
 
   made_node& at(int i) { return made_[static_cast<std::size_t>(i)]; }
-  // The tensor if it is there; otherwise it is among needs_. Raises the problem of one that cannot be had.
+  // Returns the tensor if it is there; otherwise adds its node to needs_. Raises the problem of a tensor that cannot be
+  // made.
   value have(tensor_place t);
   bool have_all(const std::vector<tensor_place>& list, std::vector<value>& out);
   value input(int i, std::size_t k);
@@ -61,18 +62,18 @@ protected:
   void check_extents(int i, const shape& s) const;
   const tensor_def& constant_of(int i, tensor_place t) const;
   const tensor_def* constant_at(tensor_place t) const;
-  // A tensor of whole numbers that is known before a run; false: it waits for needs_.
+  // Reads a tensor of whole numbers that is known before a run; returns false if it waits for needs_.
   bool whole_numbers(int i, tensor_place t, numbers& out, int depth = 0);
   bool shape_numbers(int i, tensor_place t, shape& out);
   bool axes_of(int i, tensor_place t, int rank, int& mask, bool all_if_empty);
   static int to_extent(const import_nodes& self, int i, const number& n);
 
-  // A node under the name of the file's node i; a constant, under this name unless it is empty.
+  // Add a node under the name of the file's node i, or a constant, under `name` unless it is empty.
   value add(const card& op, const std::vector<value>& operands, const std::vector<int>& words, int i);
   value constant(int i, const tensor_def& t, std::string_view name);
 };
 
-// Returns the elements of an int32 or int64 constant; none of another.
+// Returns the elements of an int32 or int64 constant, and none for another type.
 std::vector<std::int64_t> whole_numbers_in(const tensor_def& t);
 
 }  // namespace gradus::detail

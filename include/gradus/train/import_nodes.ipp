@@ -69,7 +69,7 @@ GRADUS_BODY shape import_nodes::shape_of(int i, std::string_view key) const {
   if (open > 1)
     refuse(i, text("several of its extents are not known, ", to_text(s), "; one alone may be, the batch"),
            status::unimplemented);
-  // How often the batch stands in it, which TensorFlow's shape does not say.
+  // This attribute has the multiple of the batch that an extent is, which TensorFlow's shape does not hold.
   if (const auto* own = index_.as<std::vector<std::int64_t>>(i, "_gradus_shape");
       own != nullptr && own->size() == d.dims.size())
     for (int k = 0; k < s.rank; ++k)
@@ -80,7 +80,7 @@ GRADUS_BODY shape import_nodes::shape_of(int i, std::string_view key) const {
 
 GRADUS_BODY const tensor_def* import_nodes::constant_at(tensor_place t) const {
   if (t.output != 0) return nullptr;
-  // A name for a constant stands for it.
+  // An Identity of a constant counts as the constant.
   for (int steps = 0; index_.node(t.node).op == "Identity" && !index_.inputs(t.node).empty() && steps < 8; ++steps)
     t = index_.inputs(t.node)[0];
   return index_.node(t.node).op == "Const" ? &index_.need<tensor_def>(t.node, "value") : nullptr;
@@ -110,7 +110,7 @@ GRADUS_BODY bool import_nodes::whole_numbers(int i, tensor_place t, numbers& out
   const auto no = [&](std::string_view why) {
     refuse(i, text("\"", index_.name_of(t), "\" has to be known before the graph runs: ", why), status::unimplemented);
   };
-  // Both ways of a product may lead to one node, so the number of steps is not bounded by the number of nodes.
+  // Both operands of a product may lead to one node, so the number of steps is not bounded by the number of nodes.
   steps_ = depth == 0 ? 0 : steps_ + 1;
   if (depth > static_cast<int>(most) || steps_ > 4096) no("it takes too many steps to compute it");
   if (t.output != 0) no("it is a second output");

@@ -1,5 +1,5 @@
 // This header imports ops that formulas of tensorflow_ops.hpp describe: it finds the card, its operands, and its
-// attributes, which stand in constants and attributes of TensorFlow's nodes.
+// attributes, which are in constants and attributes of TensorFlow's nodes.
 #pragma once
 #include "../summary/tensorflow_pattern.hpp"
 #include "import_nodes.hpp"
@@ -11,7 +11,7 @@ protected:
   using import_nodes::import_nodes;
   ~import_words() = default;
 
-  // Returns the node of ours; empty: it waits for needs_.
+  // Returns this library's node; an empty value means that it waits for needs_.
   value from_pattern(int i, const pattern_match& m);
 
 private:
@@ -22,7 +22,7 @@ private:
   bool as_written(int i, const pattern_match& m, value v);
 };
 
-// Returns a card of this library that a formula describes, by its name; or null.
+// Returns the card of this library that a formula describes, by its name, or null.
 const card* card_named(std::string_view name);
 
 }  // namespace gradus::detail

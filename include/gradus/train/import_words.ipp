@@ -140,7 +140,7 @@ GRADUS_BODY value import_words::from_pattern(int i, const pattern_match& m) {
   if (op == &cards::cast && type_of(i, "DstT") == operands.at(0).type()) return add(cards::identity, operands, {}, i);
   std::vector<int> words;
   if (!words_of(i, m, card_name, form, operands, words)) return {};
-  // TensorFlow's formula of this gradient does without the op's result.
+  // TensorFlow's formula of this gradient does not read the op's result.
   if (op == &cards::attention_grad && !operands.at(2))
     operands[2] = g_->add(cards::attention_mix, std::vector{operands[1], operands[0]}.data(), 2, words.data(),
                           static_cast<int>(words.size()));
@@ -187,7 +187,7 @@ GRADUS_BODY bool import_words::words_of(int i, const pattern_match& m, std::stri
     numbers list;
     if (!whole_numbers(i, *m.tensor(card_name == "Reshape" ? "to" : "shape"), list)) return false;
     if (list.list.size() > max_rank) refuse(i, "has more than 6 extents", status::unimplemented);
-    // -1 is what is left of the elements: a multiple of the batch, if they are one.
+    // An extent of -1 takes the rest of the elements: a multiple of the batch, if their number is one.
     std::int64_t known = 1;
     bool batched = false;
     int open = 0;
@@ -207,7 +207,7 @@ GRADUS_BODY bool import_words::words_of(int i, const pattern_match& m, std::stri
         s.push(to_extent(*this, i, {std::abs(all) / known, all < 0 && !batched}));
       else
         s.push(to_extent(*this, i, n));
-    // A constant in the place of the batch: TensorFlow means the batch of this one size.
+    // A constant in the place of the batch means, in TensorFlow, the batch of this one size.
     take(to_attr(s));
   } else if (card_name == "Transpose") {
     numbers list;
@@ -280,7 +280,7 @@ GRADUS_BODY bool import_words::words_of(int i, const pattern_match& m, std::stri
     const auto apart = whole_numbers_in(constant_of(i, *m.tensor("apart")));
     if (apart.size() != 5 || apart[3] <= 0 || apart[3] > most_extent) refuse(i, "its heads are not known");
     attention_attr a{static_cast<int>(apart[3]), form.ends_with("causal")};
-    // Whether a weight was masked is known where the weights were made.
+    // The op that made the weights has the attribute whether they were masked.
     for (const value& v : operands)
       if (const node& n = g_->nodes[v ? v.id : 0]; v && n.op == &cards::attention_weights)
         a.causal = from_words<attention_attr>(g_->ints.first + n.attr).causal;
@@ -340,8 +340,8 @@ GRADUS_BODY bool import_words::window_words(int i, const pattern_match& m, std::
   return true;
 }
 
-// Of an op that is several nodes of TensorFlow's: whether the constants among them are those that the op is written
-// with.
+// For an op that is several nodes in TensorFlow: returns true if the constants among them are those that the op is
+// written with, false if it waits for needs_. Refuses other constants.
 GRADUS_BODY bool import_words::as_written(int i, const pattern_match& m, value v) {
   const node n = g_->nodes[v.id];
   shown_node s;

@@ -1,6 +1,6 @@
 // These functions feed input through queues of a session's graph, as TensorFlow 1.x's tf.train.input_producer, batch,
 // shuffle_batch and their siblings (1.15). Each makes a queue, adds a queue runner that fills it to the graph's
-// collection, and gives the tensors, or the queue, that a model reads.
+// collection, and returns the tensors, or the queue, that a model reads.
 //
 //   auto rows = gradus::slice_input_producer({images, labels}, {.num_epochs = 3, .seed = 7});   // two tensors
 //   auto one = gradus::shuffle_batch(rows, 32, 1000, 500);              // one[0] [batch, ...], one[1] [batch]
@@ -9,12 +9,13 @@
 //   auto threads = gradus::start_queue_runners(s, &coord);              // a monitored session does it by itself
 //   while (!coord.should_stop()) coord.stop_on_exception([&] { s.run(train); });
 //
-// After num_epochs the queue is closed, its readers get what is left, and then out_of_range. The epochs are counted by
-// a local variable, so run local_variables_initializer (a scaffold does).
+// After num_epochs the queue is closed; its readers get the elements that are left, and then out_of_range. The epochs
+// are counted by a local variable, so run local_variables_initializer (a scaffold does).
 //
-// Otherwise than TensorFlow: tf.train.batch is batch_tensors, since `batch` is the extent of a batch here; a run makes
-// all dequeues before its kernels (graph_queue.hpp), so an op of one runner takes an element from each queue that it
-// reads; no summary says how full a queue is; equal seeds give equal orders, and a seed of 0 another one each time.
+// TensorFlow differs: tf.train.batch is batch_tensors here, since `batch` is the extent of a batch; a run makes all
+// dequeues before its kernels (graph_queue.hpp), so an op of one runner takes an element from each queue that it reads;
+// there is no summary of how full a queue is; equal seeds give equal orders, and a seed of 0 gives another order each
+// time.
 #pragma once
 #include <cstdint>
 #include <initializer_list>
@@ -31,21 +32,21 @@
 namespace gradus::inline GRADUS_BUILD {
 
 struct producer_options {
-  std::optional<std::int64_t> num_epochs = {};  // left out: without end
-  bool shuffle = true;                          // each epoch anew
+  std::optional<std::int64_t> num_epochs = {};  // without it the input has no end
+  bool shuffle = true;                          // again in each epoch
   std::uint64_t seed = 0;
   std::int64_t capacity = 32;
   std::string shared_name = {};
   std::string name = {};
 };
 
-// Returns the rows of a tensor [n, ...], again and again, as a queue of one component. Errors: invalid_argument for a
-// scalar, for rows of no fixed size, for a num_epochs that is not above 0.
+// Returns the rows of a tensor [n, ...], again and again, as a queue of one component. Raises invalid_argument for a
+// scalar, for rows of no fixed size, and for a num_epochs that is not above 0.
 graph_queue input_producer(value input_tensor, producer_options o = {});
-// The numbers 0 to limit - 1, of int32. Error: invalid_argument for a limit that is not above 0, and as above.
+// Returns the numbers 0 to limit - 1, of int32. Raises invalid_argument for a limit that is not above 0, and as above.
 graph_queue range_input_producer(graph& g, std::int64_t limit, producer_options o = {});
-// Returns one row of each of these tensors at a time, all of the same number. Errors: invalid_argument for no tensors,
-// for tensors of different numbers of rows, and as above.
+// Returns one row of each of these tensors at a time, the rows of the same index. Raises invalid_argument for no
+// tensors, for tensors of different numbers of rows, and as above.
 dequeued slice_input_producer(std::vector<value> tensors, producer_options o = {});
 
 // An example consists of tensors, with names or without.
@@ -64,12 +65,12 @@ private:
 };
 
 struct batching_options {
-  int num_threads = 1;               // of batch_tensors and shuffle_batch: how many run the same op
+  int num_threads = 1;               // of batch_tensors and shuffle_batch; they run the same op
   std::int64_t capacity = 32;        // of batch_tensors and batch_join
   bool enqueue_many = false;         // the tensors hold rows, each of which is an example
-  std::vector<extents> shapes = {};  // of an example's tensors; empty: as the tensors say
-  // Shapes may have any_extent, and a batch is padded with zeros. No tensor of a graph has two extents that are known
-  // only when it runs: such a batch is dequeued as an object.
+  std::vector<extents> shapes = {};  // of an example's tensors; empty: the tensors' own
+  // If true, shapes may have any_extent, and a batch is padded with zeros. A tensor of a graph cannot have two extents
+  // that are known only when the graph runs: such a batch is dequeued as an object.
   bool dynamic_pad = false;
   bool allow_smaller_final_batch = false;
   std::uint64_t seed = 0;  // of shuffle_batch and shuffle_batch_join
@@ -77,20 +78,21 @@ struct batching_options {
   std::string name = {};
 };
 
-// tf.train.batch: batches of batch_size in the order in which the examples come. Errors, of all four: invalid_argument
-// for no tensors, for a batch_size, num_threads or capacity that is not above 0, for tensors whose shapes are not
-// known, and for examples that differ in number, types or names; unimplemented for padded batches (above).
+// tf.train.batch: returns batches of batch_size in the order in which the examples come. All four functions raise
+// invalid_argument for no tensors, for a batch_size, num_threads or capacity that is not above 0, for tensors whose
+// shapes are not known, and for examples that differ in number, types or names; and unimplemented for padded batches
+// (above).
 dequeued batch_tensors(const example_tensors& example, std::int64_t batch_size, batching_options o = {});
-// Examples of several lists of tensors, each filled by a thread of its own.
+// Batches the examples of several lists of tensors, each of which has a thread of its own.
 dequeued batch_join(const std::vector<example_tensors>& examples, std::int64_t batch_size, batching_options o = {});
-// The same in a random order, out of a queue that keeps min_after_dequeue examples while it is open.
+// Do the same in a random order, from a queue that keeps min_after_dequeue examples while it is open.
 dequeued shuffle_batch(const example_tensors& example, std::int64_t batch_size, std::int64_t capacity,
                        std::int64_t min_after_dequeue, batching_options o = {});
 dequeued shuffle_batch_join(const std::vector<example_tensors>& examples, std::int64_t batch_size,
                             std::int64_t capacity, std::int64_t min_after_dequeue, batching_options o = {});
 
-// A dataset whose elements a thread puts into a queue, once; at their end, or a stop, the queue is closed. The dataset
-// is no part of the graph, so the thread is made by hand, and no collection has it:
+// A thread puts the elements of this dataset into a queue, once; at the end of the data, or at a stop, the queue is
+// closed. The dataset is not part of the graph, so the program makes the thread, and no collection has it:
 //
 //   gradus::dataset_producer input(gradus::range_dataset(100).shuffle(100));
 //   gradus::graph_queue q(g, input.queue(32));
@@ -98,11 +100,12 @@ dequeued shuffle_batch_join(const std::vector<example_tensors>& examples, std::i
 class dataset_producer {
 public:
   explicit dataset_producer(any_units<false> data) : data_(std::make_shared<any_units<false>>(std::move(data))) {}
-  // A fifo queue for such elements, its components named as the dataset's. Error: invalid_argument for a capacity that
-  // is 0.
+  // Returns a fifo queue for such elements, with the names of the dataset's components. Raises invalid_argument for a
+  // capacity of 0.
   queue_spec queue(std::int64_t capacity, queue_options o = {}) const;
-  // Starts one thread that reads the data, and with a coordinator one that cancels waits in the queue at a stop. Errors
-  // of the data stop the coordinator, or without one are kept. Error: invalid_argument as graph_queue::in.
+  // Makes one thread that reads the data, and with a coordinator another that cancels waits in the queue at a stop;
+  // `start` starts them. Errors of the data stop the coordinator, or are kept if there is none. Raises invalid_argument
+  // as graph_queue::in does.
   [[nodiscard]] std::vector<coordinated_thread> create_threads(const graph_queue& q, base_session& s,
                                                                any_coordinator* coord = nullptr, bool start = false);
   // Returns the error that ended the thread of the last create_threads, if it had no coordinator; null for the end of

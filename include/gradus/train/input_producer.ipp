@@ -20,13 +20,13 @@ struct shuffled_attr {
   int queue;
   std::array<int, 2> seed;  // 0: drawn by each session
 };
-// Of a session's resources: which order comes next, whichever machine makes the run.
+// This resource of a session holds which order comes next, whichever machine makes the run.
 struct shuffled_orders {
   std::uint64_t seed;
   std::atomic<std::uint64_t> epochs{0};
 };
 
-// Rows in an order of this epoch, put in as enqueue_many puts them in.
+// Puts the rows into the queue in an order of this epoch, as enqueue_many does.
 GRADUS_BODY void run_enqueue_shuffled(session_call& c) {
   const auto a = c.get<shuffled_attr>();
   const auto kept = c.session.resources().object(text("input_producer/", c.session.of().name_of(a.queue)),
@@ -66,7 +66,8 @@ inline constexpr session_card enqueue_shuffled{
 }
 
 namespace detail {
-// A scope in which ops wait for the count of an epoch; its counter raises out_of_range behind the last one.
+// Returns the counter of epochs, on which the op that fills the queue depends, or an empty value without num_epochs;
+// the counter raises out_of_range behind the last epoch.
 GRADUS_BODY value epoch_of(graph& g, const producer_options& o) {
   if (!o.num_epochs) return {};
   if (*o.num_epochs <= 0)
@@ -110,7 +111,7 @@ GRADUS_BODY void check_batching(const std::vector<example_tensors>& examples, st
     refuse("expected ", examples[0].parts().size(), " shapes, one of each tensor, got ", o.shapes.size());
 }
 
-// `min_after` below 0: in the order in which they come.
+// If `min_after` is below 0, examples keep the order in which they come.
 GRADUS_BODY dequeued batch_from_queue(const std::vector<example_tensors>& examples, std::int64_t batch_size,
                                       std::int64_t capacity, std::int64_t min_after, const batching_options& o,
                                       std::string_view who) {
@@ -247,7 +248,7 @@ GRADUS_BODY std::vector<coordinated_thread> dataset_producer::create_threads(con
     try {
       datum e;
       while ((coord == nullptr || !coord->should_stop()) && data->next(e)) q.enqueue(e);
-    } catch (const cancelled&) {  // the queue was closed: nobody reads any more
+    } catch (const cancelled&) {  // the queue was closed, so nothing reads any more
     } catch (...) {
       if (coord != nullptr)
         coord->request_stop(std::current_exception());

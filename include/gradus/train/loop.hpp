@@ -1,14 +1,14 @@
-// The run loop: restore or start, feed, step, look for divergence, log, summarize, save, stop, and the hooks around it.
-// A trainer (trainer.hpp) and a supervisor (supervisor.hpp) are its two faces: they say where data come from, and when
-// a run begins and ends.
+// The run loop restores or starts a run, feeds, steps, looks for divergence, logs, summarizes, saves, stops, and calls
+// the hooks around it. A trainer (trainer.hpp) and a supervisor (supervisor.hpp) are its two interfaces: they decide
+// where data come from, and when a run begins and ends.
 //
-//   restore                  values for the variables, and where the input stands
-//   begin_hooks, begin       the graph is published, a run without a checkpoint saves one
+//   restore                       sets the variables and the position of the input
+//   begin_hooks, begin            publish the graph; a run without a checkpoint saves one
 //   before_run, step, after_run   for every step: hooks; the step, log, summaries, a checkpoint if one is due; hooks
-//   finish, end_hooks        what is unsaved is saved
+//   finish, end_hooks             save the state if it is unsaved
 //
-// Order and names: tf.train.MonitoredSession and its hooks (1.15). TensorFlow differs: here a step is checked for NaN
-// before it is saved, so that training can go on from every checkpoint.
+// The order and the names are those of tf.train.MonitoredSession and its hooks (1.15). TensorFlow differs: here a step
+// is checked for NaN before it is saved, so that training can go on from every checkpoint.
 #pragma once
 #include <cmath>
 #include <memory>
@@ -38,7 +38,7 @@ std::string_view why_over(const Steps& s) {
   return left_by_others;
 }
 
-// The listeners of a run's saves beside the policies.
+// This is the interface of a listener of a run's saves that is not a policy.
 class told_of_saves {
 public:
   virtual void before_save(std::int64_t step) = 0;
@@ -56,7 +56,7 @@ public:
   using sink_type = typename Composition::sink_type;
   using log_type = run_log<file_system_type, clock_type>;
 
-  // `files`: of the saver; none, and nothing is saved or restored.
+  // `files` are the options of the saver; without them nothing is saved or restored.
   template <class... Policies>
   run_loop(loop_settings settings, const std::optional<saver_options>& files,
            typename Composition::decision_type decision, const Policies&... policies)
@@ -79,7 +79,7 @@ public:
   sink_type& sink() { return sink_; }
   void say(std::string_view line) { sink_.line(line); }
   void warn_of(std::string_view what) { warn(sink_, what); }
-  // Of data that may be fed in another order than was meant: once, until the text is another.
+  // Warns of data that may be fed in another order than was meant; the same text is not repeated.
   void doubt(const std::string& what) {
     if (!what.empty() && what != doubted_) warn_of(doubted_ = what);
   }
@@ -90,10 +90,10 @@ public:
   bool saves() const { return saves_ && settings_.saves; }
   bool unsaved(std::int64_t step) const { return saves() && saved_step_ != step; }
 
-  // ---- values for the variables: those of the newest checkpoint, else the initializers' and those of a warm start.
-  // Returns true if there was a checkpoint. `only_reading`: without one nothing is started, and the directory is not
-  // ours. `path`: of this checkpoint, not of the newest.
-  // `last`: the steps that this run makes end there.
+  // ---- values for the variables: those of the newest checkpoint, otherwise the initializers' and those of a warm
+  // start. Returns true if there was a checkpoint. If `only_reading`, nothing is started without a checkpoint, and the
+  // run does not own the directory. A `path` names the checkpoint to restore in place of the newest. `last` is the last
+  // step that this run makes.
   bool restore(Steps& steps, const state_list& list, bool only_reading, std::string_view path = {},
                std::int64_t last = std::numeric_limits<std::int64_t>::max()) {
     std::optional<restored> found;
@@ -127,10 +127,10 @@ public:
     trusted_ = true;
     return found.has_value();
   }
-  // True if training may go on with the values in memory; not after a divergence, or after steps that were made for a
-  // profile only.
+  // Returns true if training may go on with the values in memory: not after a divergence, or after steps that were made
+  // only for a profile.
   bool trusts_memory() const { return trusted_; }
-  // Error: failed_precondition if another run has saved into the directory since this one did.
+  // Raises failed_precondition if another run has saved into the directory since this one did.
   void refuse_other_checkpoints() {
     if (!saves()) return;
     saves_->finish();
@@ -143,9 +143,9 @@ public:
   void forget_checkpoints() { saved_step_ = -1, trusted_ = false; }  // another session begins
 
   // ---- a run
-  void tells_of_saves(told_of_saves* l) { listener_ = l; }  // null: nobody
+  void tells_of_saves(told_of_saves* l) { listener_ = l; }  // null: none
   void begin_hooks() { hooks_.begin(); }
-  // Opens the event file, or goes on with it. `from`: events of this step and later are dropped; -1 drops none.
+  // Opens the event file, or continues it. Events of step `from` and later are dropped; -1 drops none.
   void open_log(Steps& steps, std::int64_t from) {
     if (!settings_.events) return;
     const bool first = log_ == nullptr;
@@ -157,9 +157,9 @@ public:
   void pause_log() {
     if (log_) log_->pause([this](const std::string& line) { say(line); });
   }
-  void close_log() { log_.reset(); }  // its end is written; a later run begins another file
+  void close_log() { log_.reset(); }  // writes its end; a later run begins another file
 
-  // The list lives as long as the run.
+  // The list must live as long as the run.
   void begin(Steps& steps, const state_list& list) {
     steps_ = &steps, list_ = &list;
     stop_ = false;
@@ -177,14 +177,13 @@ public:
     }
     made_before_ = saves_made_;
     if (saves() && saved_step_ < 0) save();
-    stop_ = false;  // the first save asks nobody
+    stop_ = false;  // a listener's stop at the first save is ignored
     hooks_.after_create_session();
   }
 
   void before_run() { hooks_.before_run(); }
-  // Makes one step on the feeds of `fill(steps)`; false if it found no data, or a cluster's others have left. `last` is
-  // the last step, 0 if it is unknown.
-  // Error: invalid_argument if the model diverged.
+  // Makes one step on the feeds of `fill(steps)`. Returns false if that found no data, or if the other tasks of a
+  // cluster have left. `last` is the last step, 0 if it is unknown. Raises invalid_argument if the model diverged.
   template <class Fill>
   bool step(std::int64_t last, Fill fill) {
     Steps& s = *steps_;
@@ -220,10 +219,10 @@ public:
       stop_ = hooks_.after_run() || stop_;
     }
   }
-  // True if a hook, a listener or the decision about saves ends the run.
+  // Returns true if a hook, a listener or the decision about saves ends the run.
   bool should_stop() const { return stop_; }
 
-  // Saves unsaved state, unless it must not be saved; waits for a save in progress.
+  // Saves unsaved state if `may_save`, and waits for a save in progress.
   void finish(bool may_save = true) {
     if (!saves_) return;
     if (may_save && unsaved(steps_->global_step())) save();
@@ -233,11 +232,11 @@ public:
     const auto said = unranked_checkpoints(settings_, saves_made_ - made_before_, saved_step_);
     if (!said.empty()) told_of_best_ = true, warn_of(said);
   }
-  // No save reads the state after this.
+  // Waits for a save in progress; no save reads the state after this.
   void settle_saves() {
     if (saves_) saves_->finish(), tell_saves();
   }
-  // Nothing reads the state any more; errors of the save are ignored.
+  // Does the same, and ignores the errors of the save.
   void wait_for_saves() noexcept {
     try {
       if (saves_) saves_->finish();
@@ -246,11 +245,11 @@ public:
   }
   void end_hooks() { hooks_.end(steps_->global_step()); }
 
-  // A checkpoint now.
+  // Saves a checkpoint now.
   void save(std::optional<double> metric = {}) {
     if constexpr (Composition::in_cluster) steps_->gather();
     find_divergence(*steps_, [&](std::string_view name, double value) { diverged(name, value); });
-    if (log_) log_->events().flush();  // what was logged up to a checkpoint is in the file before the checkpoint is
+    if (log_) log_->events().flush();  // events up to a checkpoint are on file before it is
     const std::int64_t step = steps_->global_step();
     hooks_.before_save(step);
     if (listener_ != nullptr) listener_->before_save(step);
@@ -263,7 +262,8 @@ public:
   }
   // Writes the summaries of the last step into the event file now.
   void summarize() { summarize(clock_.elapsed()); }
-  // Ranks the newest checkpoint, if it is of this step; and the decision about the next step may go by it.
+  // Ranks the newest checkpoint by the metric, if it is of this step; the decision about saves after the next step may
+  // use the metric.
   void measured(double metric, std::int64_t step) {
     metric_ = metric, measured_ = true;
     if (!saves() || saved_step_ != step) return;
@@ -296,7 +296,7 @@ private:
   std::int64_t summarized_from_ = 0;
   bool summarized_ = false;
   std::optional<double> metric_;
-  std::int64_t saves_made_ = 0, made_before_ = 0;  // behind step 0
+  std::int64_t saves_made_ = 0, made_before_ = 0;  // of steps above 0
   bool measured_ = false, told_of_best_ = false;
   std::string doubted_;
 
@@ -316,13 +316,14 @@ private:
     return *found;
   }
 
-  // Slots and averages begin at the values of the variables; those that the settings choose are then taken over too.
+  // Slots and averages begin at the values of the variables; the second apply then restores those that the settings
+  // choose.
   void start_warm(Steps& steps, const state_list& list) {
     const auto trainable = [&steps](std::string_view name) { return steps.is_trainable(name); };
     warm_start_.apply(list, trainable, fs_);
     steps.restart_mirrors();
     const auto done = warm_start_.apply(list, trainable, fs_);
-    if (done.source.empty()) return;  // a policy whose source was left out
+    if (done.source.empty()) return;  // the policy has no source
     say(text("warm-started ", done.count, " variables from ", done.source));
     for (const auto& detail : done.details) say(detail);
     if (!done.warning.empty()) warn_of(text("checkpoint ", done.source, ": ", done.warning));
@@ -334,7 +335,8 @@ private:
     else if (meta = publish_graph(steps, settings_.directory, fs_, saves_->files().codec_policy()); !meta.empty())
       saves_->files().attach(".meta", std::move(meta));
   }
-  // By seconds, a summary says how fast steps were since the one before; by steps, the counter says it.
+  // If summaries are made by seconds, each has the speed of the steps since the one before; if they are made by steps,
+  // the counter writes it.
   void summarize(double now) {
     const double secs = now - summarized_at_;
     const auto steps = static_cast<double>(steps_->global_step() - summarized_from_);

@@ -1,4 +1,4 @@
-// What a run loop is told before it begins, and the lines that it says about checkpoints.
+// This header has the settings of a run loop, and the lines that it reports about checkpoints.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -11,11 +11,11 @@
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
-// The folder of a run's files, and the intervals of its actions.
+// These are the folder of a run's files, and the intervals of its actions.
 struct loop_settings {
   std::string directory = {};  // of checkpoints and event files; empty: there are none
   std::string basename = "model";
-  bool saves = false;                                     // checkpoints; false: what is there is restored all the same
+  bool saves = false;                                     // checkpoints; false: existing ones are restored all the same
   bool publishes_graph = false;                           // graph.pbtxt, and a .meta file beside each checkpoint
   std::optional<summary_writer_options> events = {};      // of the event file; none: there is none
   double summary_steps = 0;                               // summaries after these steps, and after the first
@@ -25,7 +25,7 @@ struct loop_settings {
   saved_input restore_input = saved_input::required;      // as in run_config
   std::uint64_t seed = 0;
   int keeps_best = 0;
-  std::string_view keeps_best_by = "keep_checkpoint_best";  // what the user set
+  std::string_view keeps_best_by = "keep_checkpoint_best";  // the name of the option that the user set
 
   bool has_files() const { return !directory.empty(); }
   std::string prefix() const;
@@ -34,10 +34,11 @@ struct loop_settings {
 // Returns the warnings about a restored checkpoint.
 std::vector<std::string> warnings_of(const restored& found);
 std::string restored_line(const restored& found);
-// Error: failed_precondition if the newest checkpoint of the directory is none of `own`, which held `step`.
+// Raises failed_precondition if the newest checkpoint of the directory is not the last of `own`, which held `step`.
 void refuse_others(const any_file_system& fs, const std::string& directory, const std::vector<std::string>& own,
                    std::int64_t step);
-// Nothing if checkpoints that can still be ranked were ranked. Of several, all but the last can no longer be.
+// Returns the warning that none of the `made` checkpoints was ranked, for a run that keeps the best ones. It is empty
+// for a single checkpoint, which can still be ranked; of several, all but the last can no longer be.
 std::string unranked_checkpoints(const loop_settings& s, std::int64_t made, std::int64_t saved_step);
 
 }  // namespace gradus::detail

@@ -20,8 +20,8 @@ void for_each_output(Stepper& stepper, int kind, Visit visit) {
       visit(r.name_at(r.graph.outputs[i].name), stepper.template output_of<M>(kind, n++));
 }
 
-// Collects the scalars of the last training step: the model's summaries, its loss and metrics, the learning rate (of
-// before the step), the gradients' norm. Replaces what `scalars` held.
+// Collects the scalars of the last training step: the model's summaries, its loss and metrics, the learning rate (the
+// one before the step), the gradients' norm. Replaces what `scalars` held.
 template <class Stepper>
 void collect_scalars(Stepper& stepper, double loss, double rate, std::vector<scalar_value>& scalars) {
   scalars.clear();
@@ -63,7 +63,7 @@ bool find_divergence(Stepper& stepper, Found found) {
   return false;
 }
 
-// `saved_step`: of the newest checkpoint, negative if there is none.
+// Raises invalid_argument. `saved_step` is the step of the newest checkpoint, negative if there is none.
 [[noreturn]] void raise_divergence(std::string_view tensor, double value, std::int64_t step, std::int64_t saved_step);
 
 }  // namespace gradus::detail

@@ -1,4 +1,4 @@
-// A monitored session has hooks around its runs and, optionally, is made again when a peer has died.
+// A monitored session has hooks around its runs and, optionally, is made again when a peer has died. It corresponds to
 // tf.train.MonitoredSession, SingularMonitoredSession (1.15).
 //
 //   gradus::scaffold parts;
@@ -8,20 +8,20 @@
 //     while (!sess.should_stop()) sess.run(train, feeds);
 //   });
 //
-// The hooks' life:
+// The life of the hooks:
 //
-//   made         begin of every hook, while the graph is open; the session, by the creator; a coordinator; the queue
+//   creation     begin of every hook, while the graph is open; the creator makes the session; a coordinator; the queue
 //                runners of the graph; after_create_session of every hook
 //   run          before_run of every hook; one run for them and the caller; after_run of every hook
-//   the end      end of every hook, unless an error ends it that is neither out_of_range nor a stop; the coordinator
-//                stops and joins; the session closes
+//   end          end of every hook, unless the session ends by an error that is neither out_of_range nor a stop; the
+//                coordinator stops and joins; the session closes
 //
-// `within` is TensorFlow's with block: an out_of_range and a stop leave it silently, another error passes; the session
-// is closed then. Without it the destructor closes; it cannot see whether an error that passes through was an
-// out_of_range that did not come from run.
+// `within` is TensorFlow's with block: it returns after an out_of_range or a stop, and passes any other error on; in
+// each case the session is closed. Without `within` the destructor closes the session; it cannot see whether an error
+// that passes through was an out_of_range that did not come from run.
 //
-// Otherwise than TensorFlow: feeds and fetches of hooks are those of the graph, not of compiled models; a feed that is
-// given twice is named. Not safe from several threads.
+// TensorFlow differs: feeds and fetches of hooks are those of the graph here, not of compiled models, and the error
+// about a feed that is given twice names it. The class is not thread-safe.
 #pragma once
 #include <concepts>
 #include <exception>
@@ -42,11 +42,11 @@ struct monitored_session_options {
   task_system tasks = {};
 };
 
-// The argument of a function of run_step_fn.
+// This is the argument of the function that run_step_fn calls.
 class step_context {
 public:
   base_session& session() const { return *session_; }
-  // Runs as the monitored session does, hooks included.
+  // Runs as the monitored session does, with its hooks.
   run_results run_with_hooks(std::span<const fetch> fetches, std::span<const feed> feeds = {}) const;
   run_result run_with_hooks(const fetch& f, std::initializer_list<feed> feeds = {}) const;
   // Leaves the function and the loop around it.
@@ -58,22 +58,22 @@ private:
   monitored_session* monitored_;
   base_session* session_;
 };
-// step_context::request_stop raises this; `within` takes it as an end without an error. Python's StopIteration.
+// step_context::request_stop raises this, as Python's StopIteration; `within` treats it as an end without an error.
 struct stop_iteration final : std::exception {
   const char* what() const noexcept override { return "a step asked for the end of the loop"; }
 };
 
 class monitored_session {
 public:
-  // The creator outlives it. Errors: what hooks, the creator and its session raise.
+  // The creator must outlive the session. Raises what hooks, the creator and its session raise.
   explicit monitored_session(session_creator& creator, std::vector<any_hook> hooks = {},
                              monitored_session_options o = {});
   monitored_session(const monitored_session&) = delete;
   ~monitored_session() noexcept(false);
 
-  // A stop of the coordinator ends a run that waits in a queue: it raises out_of_range.
-  // Errors: failed_precondition after a stop, after close, or if a tensor is fed twice; what runs and hooks raise. If a
-  // thread of the coordinator was aborted, that error is raised in place of the run's.
+  // A stop of the coordinator ends a run that waits in a queue: the run raises out_of_range. Raises failed_precondition
+  // after a stop, after close, or if a tensor is fed twice, and what runs and hooks raise. If a thread of the
+  // coordinator was aborted, that error is raised in place of the run's.
   run_results run(std::span<const fetch> fetches, std::span<const feed> feeds = {}, const run_options& o = {},
                   run_metadata* told = nullptr);
   run_results run(std::initializer_list<fetch> fetches, std::initializer_list<feed> feeds = {},
@@ -82,7 +82,7 @@ public:
   }
   run_result run(const fetch& f, std::initializer_list<feed> feeds = {}, const run_options& o = {},
                  run_metadata* told = nullptr);
-  // Calls f(step_context&) and returns its result; its runs are repeated with it where a peer has died.
+  // Calls f(step_context&) and returns its result; if a peer has died, f is called again, on a new session.
   template <class F>
     requires std::invocable<F&, step_context&>
   decltype(auto) run_step_fn(F f) {
@@ -107,9 +107,9 @@ public:
     }
   }
 
-  // True if a hook or the coordinator requested the end, or the session is closed or cannot be made again.
+  // Returns true if a hook or the coordinator requested the end, or the session is closed or cannot be made again.
   bool should_stop();
-  // Runs the body; then closes, whatever ended it (see the top).
+  // Runs the body, then closes the session, whatever ended the body (see the top).
   template <std::invocable Body>
   void within(Body body) {
     bool clean = false;
@@ -126,12 +126,12 @@ public:
     }
     close_internal(clean);
   }
-  // Error: failed_precondition if it is closed; those of a hook's `end`, and the coordinator's.
+  // Raises failed_precondition if the session is closed, and the errors of the hooks' `end` and of the coordinator.
   void close();
 
   graph& of() const { return *graph_; }
   any_coordinator& coord() { return *coord_; }
-  // Without hooks; null once it is closed.
+  // Returns the session without hooks, or null once it is closed.
   base_session* raw_session() const { return session_.get(); }
 
 private:
@@ -141,12 +141,12 @@ private:
   monitored_session_options o_;
   graph* graph_ = nullptr;
   detail::hook_calls calls_;
-  session_run_args original_, all_;  // of the run: the caller's, and with the hooks'
+  session_run_args original_, all_;  // arguments of the run: the caller's, and those with the hooks'
   std::vector<std::size_t> ends_;    // of each hook's fetches
   bool closed_ = false, stop_ = false, clean_error_ = false, in_step_ = false, reopens_graph_ = false;
   std::unique_ptr<base_session> session_;
   std::unique_ptr<any_coordinator> coord_;
-  std::vector<coordinated_thread> threads_;  // last: they end before what they use
+  std::vector<coordinated_thread> threads_;  // the last member: the threads end before what they use
   int entered_ = std::uncaught_exceptions();
 
   void open();
@@ -159,7 +159,7 @@ private:
                        run_metadata* told);
 };
 
-// Without recovery: an aborted run comes out as it is.
+// This session does not recover: the error of an aborted run is raised as it is.
 class singular_monitored_session : public monitored_session {
 public:
   explicit singular_monitored_session(session_creator& creator, std::vector<any_hook> hooks = {},

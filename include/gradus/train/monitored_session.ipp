@@ -7,7 +7,7 @@
 namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
-// Of an error that is being handled.
+// This is the kind of the error that is being handled.
 enum class run_error { preemption, clean, other };
 GRADUS_BODY run_error kind_of_current() {
   try {
@@ -66,7 +66,7 @@ GRADUS_BODY void monitored_session::open() {
   for (const any_hook& h : hooks_) h.after_create_session(calls_.session());
 }
 
-// There is a session, or the error says why not.
+// Makes a session if there is none, or raises the reason why it cannot.
 GRADUS_BODY void monitored_session::ready() {
   if (closed_) raise(status::failed_precondition, "Session is already closed; make another monitored session");
   while (session_ == nullptr) {
@@ -85,7 +85,7 @@ GRADUS_BODY void monitored_session::leave_session() {
     coord_->request_stop();
     try {
       coord_->join({.stop_grace_period_secs = o_.stop_grace_period_secs, .ignore_live_threads = true});
-    } catch (...) {  // its session is lost, and with it what its threads did
+    } catch (...) {  // the session is lost, and with it the work of its threads
     }
   }
   if (session_ != nullptr) session_->close();
@@ -93,7 +93,8 @@ GRADUS_BODY void monitored_session::leave_session() {
   coord_.reset(), session_.reset();
 }
 
-// In a handler: whether the run is to be made again, on a new session. What the coordinator holds may be the cause.
+// Is called in an exception handler. Returns true if the run is to be made again, on a new session. The error that the
+// coordinator holds may be the cause.
 GRADUS_BODY bool monitored_session::recover_from_current() {
   auto kind = detail::kind_of_current();
   if (kind != detail::run_error::preemption && coord_ != nullptr) {
@@ -131,7 +132,7 @@ GRADUS_BODY run_result monitored_session::run(const fetch& f, std::initializer_l
 GRADUS_BODY run_results monitored_session::run_once(std::span<const fetch> fetches, std::span<const feed> feeds,
                                                     const run_options& o, run_metadata* told) {
   if (stop_) raise(status::failed_precondition, "Run called even after should_stop requested.");
-  // Kept from run to run for their memory.
+  // These are kept from run to run, so that their memory is used again.
   session_run_args &original = original_, &all = all_;
   original.fetches.assign(fetches.begin(), fetches.end()), original.feeds.assign(feeds.begin(), feeds.end());
   original.options = o;

@@ -1,5 +1,5 @@
-// This monitored session does everything that training needs: checkpoints, summaries, steps per second, first values;
-// for the chief and for workers. tf.train.MonitoredTrainingSession (1.15).
+// This monitored session does everything that training needs, for the chief and for workers: checkpoints, summaries,
+// steps per second, initial values. It corresponds to tf.train.MonitoredTrainingSession (1.15).
 //
 //   gradus::monitored_training_session sess(g, gradus::sessions_of(g, opt), {.checkpoint_dir = "run"});
 //   sess.within([&] {
@@ -26,8 +26,8 @@ struct monitored_training_options {
   scaffold_options parts = {};
   std::vector<any_hook> hooks = {};             // the last ones
   std::vector<any_hook> chief_only_hooks = {};  // the first ones
-  // Of each pair one number; naming one leaves the other out; none: never. Neither of the first: 600 seconds; of the
-  // second: 100 steps.
+  // Set one number of each pair; the other is then not used, and `none` means never. The default of the first pair is
+  // 600 seconds, and of the second 100 steps.
   interval save_checkpoint_secs = {}, save_checkpoint_steps = {};
   interval save_summaries_steps = {}, save_summaries_secs = {};
   double log_step_count_steps = 100;  // steps per second, in the events; 0: never
@@ -39,7 +39,7 @@ struct monitored_training_options {
 };
 
 namespace detail {
-// The state that a session creator reads as long as the session lives.
+// This is the state that a session creator reads as long as the session lives.
 struct training_parts {
   training_parts(graph& g, session_factory open, const monitored_training_options& o);
 
@@ -51,7 +51,7 @@ std::vector<any_hook> training_hooks(scaffold& parts, const monitored_training_o
 
 class monitored_training_session : private detail::training_parts, public monitored_session {
 public:
-  // Errors: invalid_argument if both numbers of a pair are given; those of a monitored session.
+  // Raises invalid_argument if both numbers of a pair are given, and the errors of a monitored session.
   monitored_training_session(graph& g, session_factory open, const monitored_training_options& o)
       : training_parts(g, std::move(open), o),
         monitored_session(*creator, detail::training_hooks(parts, o),

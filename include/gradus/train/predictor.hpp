@@ -2,15 +2,15 @@
 // service that answers, beside the run that trains or without one.
 //
 //   const gradus::predictor<model> net({.model_dir = "runs/digits"});      // the newest checkpoint
-//   auto seat = net.seat();                                                // what one thread needs; any number of them
+//   auto seat = net.seat();                                                // one for each thread, any number of them
 //   std::span<float> image = seat.input<float>("image");                   // the placeholder's own memory
 //   ... fill image
 //   seat.run();
 //   std::span<const float> p = seat.prediction<float>("probability");      // until the next run
 //
-// The values are read once and then stay. A seat has the memory of one computation and the model's local variables (a
-// cache of attention, ops/cached_attention.hpp); run() neither allocates nor locks, and seats of different threads do
-// not meet. The bits are those of trainer::predict with the same policies.
+// The values are read once and then do not change. A seat has the memory of one computation and the model's local
+// variables (a cache of attention, ops/cached_attention.hpp); run() neither allocates nor locks, and seats of different
+// threads share no memory that changes. The bits are those of trainer::predict with the same policies.
 //
 // TensorFlow: tf.contrib.predictor.from_estimator (1.15), which runs a session. train/saved_model.hpp predicts from an
 // exported model whose graph is in the file.
@@ -32,27 +32,27 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// The source of a predictor's values: one of the first two.
+// The source of a predictor's values is one of the first two members.
 struct predictor_options {
-  std::string model_dir = {};        // its newest checkpoint
-  std::string checkpoint_path = {};  // this one
+  std::string model_dir = {};        // the newest checkpoint in it is read
+  std::string checkpoint_path = {};  // this checkpoint is read
   bool use_averages = false;         // of the variables, where training kept them (exponential_moving_average)
 };
 
 namespace detail {
-// A predictor's model and values, type-erased.
+// This class holds a predictor's model and values, type-erased.
 class predicted_model {
 public:
   const runnable& graph() const { return r_; }
   std::byte* value(int k) const { return values_.value(static_cast<std::size_t>(k)); }
   std::int64_t global_step() const { return step_; }
   std::size_t bytes() const { return values_.bytes(); }
-  // The local variables, with their first values: what a seat remembers from run to run.
+  // Returns the indices of the local variables, which a seat keeps from run to run.
   const std::vector<int>& remembered() const { return remembered_; }
   const variable_info& info(int k) const { return values_.info(static_cast<std::size_t>(k)); }
 
-  // Declares the graph's variables and restores them. Errors: invalid_argument if not one source is given;
-  // failed_precondition if there is no checkpoint; what saver::restore raises.
+  // Declares the graph's variables and restores them. Raises invalid_argument unless exactly one source is given,
+  // failed_precondition if there is no checkpoint, and what saver::restore raises.
   void load(const runnable& r, const predictor_options& o, const any_saver& files);
 
 private:
@@ -72,11 +72,11 @@ public:
   void bind(std::int64_t batch_size) { machine_.bind(batch_size); }
   std::int64_t batch_size() const { return machine_.batch_size(); }
 
-  // Returns a placeholder's memory, which keeps its values. Errors: not_found, with the known names.
+  // Returns a placeholder's memory, which keeps its values. Raises not_found, with the known names.
   tensor_view input(std::string_view name) { return machine_.view(find_input(name)); }
-  // Returns a result of the last run. Errors: not_found, with the known names.
+  // Returns a result of the last run. Raises not_found, with the known names.
   const_tensor_view prediction(std::string_view name) { return machine_.view(find_prediction(name)); }
-  // The same as numbers. Error besides: invalid_argument for another type than the tensor's.
+  // Return the same as spans of T. Also raise invalid_argument for another type than the tensor's.
   template <class T>
   std::span<T> input(std::string_view name) {
     const tensor_view v = input(name);
@@ -89,9 +89,9 @@ public:
     check_type(name, v.type, dtype_of<T>);
     return {reinterpret_cast<const T*>(v.data), v.size()};
   }
-  // The next run reads a placeholder from the caller's memory, which must stay as it is until run() has returned;
-  // memory that is not aligned to a cache line is copied at once. Errors: invalid_argument for another number of bytes;
-  // not_found.
+  // Makes the next run read a placeholder from the caller's memory, which must not change until run() has returned;
+  // memory that is not aligned to a cache line is copied at once. Raises invalid_argument for another number of bytes,
+  // and not_found.
   void lend(std::string_view name, std::span<const std::byte> from) { machine_.lend(find_input(name), from); }
   // Computes all predictions.
   void run() {
@@ -103,7 +103,7 @@ public:
 private:
   struct lent_until_end {
     step_machine& machine_;
-    ~lent_until_end() { machine_.take_back(); }  // also by an error
+    ~lent_until_end() { machine_.take_back(); }  // also after an error
   };
   step_machine machine_;
   variable_arena remembered_;  // the model's local variables, which its runs change
@@ -115,8 +115,8 @@ private:
 };
 }  // namespace detail
 
-// Source: a model function as a template argument of `predictor`, or one that the program runs (make_predictor).
-// Policies: an arithmetic, subnormals, a precision, fused_pooling, a codec, a file system, operations of the user's.
+// Source is a model function that is a template argument of `predictor`, or one that the program runs (make_predictor).
+// Policies may be an arithmetic, subnormals, a precision, fused_pooling, a codec, a file system, the user's operations.
 template <class Source, class... Policies>
 class basic_predictor {
   using arithmetic_type = policy_of<kind::arithmetic, fast, Policies...>;
@@ -151,12 +151,12 @@ public:
   basic_predictor(const basic_predictor&) = delete;
   basic_predictor& operator=(const basic_predictor&) = delete;
 
-  // Makes a seat for one thread, for batches of so many examples. The predictor outlives it.
+  // Makes a seat for one thread, for batches of `batch_size` examples. The predictor must outlive it.
   detail::prediction_seat seat(std::int64_t batch_size = 1) const {
     return detail::prediction_seat(values_, detail::subnormals_of<device_type, subnormals_type>(), batch_size);
   }
   std::int64_t global_step() const { return values_.global_step(); }  // of the checkpoint
-  std::size_t bytes() const { return values_.bytes(); }               // of all values; a seat has its own beside
+  std::size_t bytes() const { return values_.bytes(); }               // of all values; a seat's memory is not counted
 
 private:
   model_type model_;
@@ -166,12 +166,12 @@ private:
 template <auto Model, class... Policies>
 using predictor = basic_predictor<detail::by_compiler<Model>, Policies...>;
 
-// The same with policies: make_predictor<model>({.model_dir = "runs/a"}, portable{}).
+// Makes a predictor with policies: make_predictor<model>({.model_dir = "runs/a"}, portable{}).
 template <auto Model, class... Policies>
 predictor<Model, Policies...> make_predictor(const predictor_options& o, const Policies&... policies) {
   return predictor<Model, Policies...>(o, policies...);
 }
-// The same for a model function that the program runs: interpreted.
+// Does the same for a model function that the program runs, and interprets the model.
 template <class Build, class... Policies>
   requires(std::is_invocable_r_v<model_spec, Build&, graph&>)
 basic_predictor<detail::by_program, Policies...> make_predictor(Build model, const predictor_options& o,

@@ -1,13 +1,12 @@
 // A log sink is a policy that reports the progress of a run. The default prints warnings and nothing else.
 //
-//   warnings{}   events that a user should know although the run goes on (data that ended early, a damaged checkpoint),
-//   to
-//                stderr
+//   warnings{}   events that a user should know although the run goes on (data that ended early, a damaged
+//                checkpoint), to stderr
 //   silent{}     nothing
 //   log_lines{}  a line every log_step_count_steps, to stderr
-//   progress{}   a bar on one line of a terminal; lines where stderr is none
+//   progress{}   a bar on one line of a terminal; lines if stderr is no terminal
 //
-// Your own: a type with `using policy_for = kind::log_sink;`, `void line(std::string_view)` and
+// A sink of your own is a type with `using policy_for = kind::log_sink;`, `void line(std::string_view)` and
 // `void step(const progress_report&, bool due)`; `step` is called after every step and must be quick. A sink with a
 // member `void warning(std::string_view)` gets warnings there; any other gets them as lines.
 #pragma once
@@ -26,7 +25,7 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// After a step. Rates are averages over the steps since the last due report.
+// This is the progress after a step. Rates are averages over the steps since the last due report.
 struct progress_report {
   std::int64_t step = 0, max_steps = 0;    // 0: unknown
   double loss = 0, rate = 0;               // of this step
@@ -41,7 +40,7 @@ concept log_sink = requires(S& s, std::string_view line, const progress_report& 
 };
 
 namespace detail {
-// True if a member of this name exists, callable or not: the name is ambiguous then.
+// names_step is true if a member of this name exists, callable or not: the name is then ambiguous in with_step.
 struct has_step_too {
   void step();
 };
@@ -62,7 +61,7 @@ template <class S>
 concept takes_steps = requires(S& s, const progress_report& r) { s.step(r, true); };
 }  // namespace detail
 
-// This is the error page of a log sink: a member that would never be called does not compile.
+// This check of a log sink fails to compile for a member that would never be called.
 template <class S>
 struct log_sink_fits {
   static_assert(detail::names_line<S>,
@@ -88,7 +87,7 @@ struct silent {
   void step(const progress_report&, bool) {}
 };
 
-// This is the default: it writes warnings to stderr, and nothing else.
+// This sink is the default: it writes warnings to stderr, and nothing else.
 struct warnings {
   using policy_for = kind::log_sink;
   void line(std::string_view) {}
@@ -107,7 +106,7 @@ void warn(S& sink, std::string_view what) {
 // Returns the warning that the data ended before the last requested step; `trained` is the number of steps of this
 // call.
 std::string data_ended(std::int64_t step, std::int64_t last, std::int64_t trained);
-// Returns the warning that a run stands at or behind its last step when it begins.
+// Returns the warning that a run is at or behind its last step when it begins.
 std::string stood_there(std::int64_t step, std::int64_t last);
 inline constexpr std::string_view gave_nothing =
     "the dataset gave no examples, so nothing was trained: look at the path, at the filters, and at a batch size with "
@@ -115,7 +114,7 @@ inline constexpr std::string_view gave_nothing =
 }  // namespace detail
 
 namespace detail {
-// 1234.5678 as "1235", 0.00012345 as "0.0001234": four digits are enough for a person.
+// Writes 1234.5678 as "1235", and 0.00012345 as "0.0001234": four digits are enough for a person.
 std::string four_digits(double x);
 std::string duration(double secs);
 std::string describe(const progress_report& r);

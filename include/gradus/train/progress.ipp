@@ -66,7 +66,7 @@ GRADUS_BODY void progress::line(std::string_view s) {
 GRADUS_BODY void progress::step(const progress_report& r, bool due) {
   if (!terminal()) return lines_.step(r, due);
   const bool last = r.max_steps > 0 && r.step >= r.max_steps;
-  if (!last && r.now - at_ < 0.1) return;  // ten times a second is enough for eyes
+  if (!last && r.now - at_ < 0.1) return;  // ten times a second is enough for a reader
   at_ = r.now;
   constexpr int width = 24;
   const int full = r.max_steps > 0 ? static_cast<int>(width * r.step / r.max_steps) : 0;

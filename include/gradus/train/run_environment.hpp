@@ -10,8 +10,8 @@
 //   config.global_id_in_cluster();  // 2
 //   config.replace({{"save_checkpoints_steps", 100}, {"save_summary_steps", gradus::none}});
 //
-// The text comes from outside: it is read strictly (store/json.hpp; a key given twice is refused), and its cost is
-// bounded by its length, which has a limit. Unlike TensorFlow, it logs nothing.
+// The text comes from outside the program: it is read strictly (store/json.hpp; a key given twice is refused), and its
+// cost is bounded by its length, which has a limit. Unlike TensorFlow, it logs nothing.
 #pragma once
 #include <concepts>
 #include <cstdint>
@@ -27,7 +27,7 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// A value that `replace` gives a parameter: none, a bool, a number, a string, or a constructor argument of the
+// This is a value that `replace` gives a parameter: none, a bool, a number, a string, or a constructor argument of the
 // parameter's type.
 class config_value {
 public:
@@ -74,9 +74,9 @@ struct config_change {
   config_value value;
 };
 
-// Returns the function that gives the nodes of an estimator's graph their devices: device_fn of the configuration;
-// else, if the cluster has parameter servers, a replica_device_setter with this task as the worker; else an empty
-// function, which leaves nodes where they are. For g.device(...).
+// Returns the function, for g.device(...), that gives the nodes of an estimator's graph their devices: device_fn of the
+// configuration; otherwise, if the cluster has parameter servers, a replica_device_setter with this task as the worker;
+// otherwise an empty function, which does not change the nodes' devices.
 device_function device_function_of(const run_config& c);
 
 // A TF_CONFIG longer than this is refused.

@@ -15,7 +15,7 @@
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
-// What stands in a TF_CONFIG.
+// These are the contents of a TF_CONFIG.
 struct tf_config_text {
   std::vector<job_tasks> cluster;
   or_none<std::string> task_type, session_master, eval_session_master, model_dir, environment, service;
@@ -76,7 +76,7 @@ private:
     std::string words;
     if (in_.string(words)) out = words;
   }
-  // A whole number, or one in a string.
+  // Returns the index that a whole number has, or a string that contains one.
   int index_of(std::string_view digits, std::string_view of) const {
     std::int64_t n = 0;
     const auto [end, problem] = std::from_chars(digits.data(), digits.data() + digits.size(), n);
@@ -167,7 +167,7 @@ private:
   }
 };
 
-// The order of global ids: the chief, others by their names, ps.
+// Global ids are counted in this order: the chief, other jobs by their names, ps.
 GRADUS_BODY or_none<int> global_id_of(const cluster_spec& cluster, const std::string& chief, const run_place& task) {
   std::vector<std::string> order = cluster.jobs();
   const auto rank = [&](const std::string& job) { return job == chief ? 0 : job == "ps" ? 2 : 1; };
@@ -237,7 +237,8 @@ GRADUS_BODY void place_in_cluster(run_place& p, const tf_config_text& said, cons
   p.cluster = std::make_shared<const cluster_spec>(cluster);
 }
 
-// What a session of this role reaches; none: all, and no options.
+// Returns session options with the devices that a session of this role reaches; with `none` it reaches all, and there
+// are no options.
 GRADUS_BODY or_none<session_options> options_of_role(const run_place& p) {
   if (p.cluster == nullptr) return none;
   session_options o{.allow_soft_placement = true};
@@ -303,7 +304,7 @@ GRADUS_BODY const gradus::cluster_spec& run_config::cluster_spec() const {
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
-// One parameter that is replaced.
+// This is one parameter that is replaced.
 class replacement {
 public:
   explicit replacement(const config_change& c) : name_(c.name), held_(&c.value.held()) {}
@@ -383,7 +384,7 @@ namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY run_config run_config::replace(std::initializer_list<config_change> changes) const {
   run_config c = *this;
-  const checkpoint_interval in_force = checkpoint_interval_of(c);  // a none for one leaves the other as it is now
+  const checkpoint_interval in_force = checkpoint_interval_of(c);  // setting one to none does not change the other
   c.save_checkpoints_steps = in_force.steps, c.save_checkpoints_secs = in_force.secs;
   bool steps = false, secs = false;
   for (const config_change& change : changes) {

@@ -6,7 +6,7 @@
 //   trainer.train(data, {.max_steps = 5000, .hooks = hooks});
 //   auto sess = sv.managed_session("", data, {.hooks = hooks});
 //
-// They are called behind those that are policies. before_run may return session_run_args whose fetches are names:
+// They are called after the hooks that are policies. before_run may return session_run_args whose fetches are names:
 //
 //   struct watch {
 //     gradus::session_run_args before_run(gradus::run_context&) { return {.fetches = {"loss", "hidden/kernel"}}; }
@@ -15,8 +15,8 @@
 //
 // There is a name for each output of the training graph (loss, metrics, summaries, outputs that the model added by
 // g.add_output), for each entry of a checkpoint (variables, slots, averages, global_step), and for the step's
-// learning_rate and gradient_norm, of float64. Fetched values may be read until the hook returns.
-// tf.train.SessionRunHook in tf.estimator's train(hooks=...).
+// learning_rate and gradient_norm, of float64. Fetched values may be read until the hook returns. They correspond to
+// the tf.train.SessionRunHook of tf.estimator's train(hooks=...).
 #pragma once
 #include <concepts>
 #include <cstdint>
@@ -33,8 +33,8 @@
 namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
-// This list is not left out, by which compilers distinguish {.max_steps = 9} from {.max_steps = 9, .hooks = {h}}. For
-// that it has no constructor that `{}` calls.
+// This list cannot be left out, so compilers can distinguish {.max_steps = 9} from {.max_steps = 9, .hooks = {h}}. For
+// that reason it has no default constructor.
 class given_hooks {
 public:
   template <class... Hooks>
@@ -48,17 +48,18 @@ private:
   std::vector<any_hook> all_;
 };
 
-// The values that a run's hooks fetch.
+// This gives access to the values that a run's hooks fetch.
 struct step_source {
   void* steps = nullptr;
-  // The output of this name, as it is after a step; of no type if there is none, with the known names then.
+  // Returns the output of this name: its value if `after_step`, otherwise a placeholder for it; without data if there
+  // is no such output. The names of the outputs are added to `names`, unless it is null.
   const_tensor_view (*output)(void* steps, std::string_view name, bool after_step, std::string* names) = nullptr;
   double (*gradient_norm)(void* steps) = nullptr;
-  double (*number)(void* steps, std::string_view name) = nullptr;  // of run_values::result
+  double (*number)(void* steps, std::string_view name) = nullptr;  // for run_values::result
   const char *owner = "a trainer", *fed_by = "its data";           // in errors
 };
 
-// The hooks of one run over a model.
+// These are the hooks of one run over a model.
 class run_time_hooks : public hook_calls {
 public:
   explicit run_time_hooks(std::vector<any_hook> hooks) : hooks_(std::move(hooks)) {}
@@ -67,7 +68,8 @@ public:
     for (const any_hook& h : hooks_) h.begin();
   }
   void start(const step_source& from, const state_list& list, std::int64_t step);
-  // Errors: not_found for a fetch that there is not; invalid_argument for a tensor of a graph, feeds, and a trace.
+  // Raises not_found for a fetch that does not exist, and invalid_argument for a tensor of a graph, for feeds, and for
+  // a trace.
   void before_run();
   void after_run(std::int64_t step, double loss, double rate);
   bool should_stop() const { return stop_; }
@@ -85,7 +87,7 @@ private:
   const_tensor_view find(std::string_view name, bool after_step);
 };
 
-// The saving listeners of one run over a model; they come behind those that are policies.
+// These are the saving listeners of one run over a model; they are called after those that are policies.
 class run_time_listeners final : public told_of_saves, hook_calls {
 public:
   explicit run_time_listeners(std::vector<any_saving_listener> all) : all_(std::move(all)) {}
@@ -100,7 +102,7 @@ public:
 private:
   std::vector<any_saving_listener> all_;
 };
-// Error: failed_precondition, of listeners of a run that saves nothing.
+// Raises failed_precondition, for listeners of a run that saves nothing.
 [[noreturn]] void raise_no_saves();
 
 template <class Steps>
@@ -141,7 +143,7 @@ step_source source_of_steps(Steps& steps) {
   return from;
 }
 
-// The additions to a run's steps: hooks and saving listeners of run-time lists.
+// This adds hooks and saving listeners of run-time lists to a run's steps.
 template <class Steps, class Loop>
 struct hooked_run {
   Steps* steps;
@@ -178,7 +180,7 @@ struct hooked_run {
   }
 };
 
-// The same for a session of a supervisor.
+// Does the same for a session of a supervisor.
 template <class Steps>
 class hooked_supervision final : public beside_steps {
 public:
@@ -206,8 +208,7 @@ struct hooked_train_options {
   std::int64_t max_steps = 0;  // as in train_options
   std::int64_t steps = 0;
   detail::given_hooks hooks;  // {a, b}, or a vector<any_hook>
-  // These are called for each save, behind those that are policies. Error: failed_precondition for a run that saves
-  // nothing.
+  // These are called for each save, after those that are policies. A run that saves nothing raises failed_precondition.
   std::vector<any_saving_listener> saving_listeners = {};
 };
 struct hooked_session_options {

@@ -18,8 +18,8 @@
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
-// True if the model's graph may show histograms, images or audio: this is known for a compiled model, and for an
-// interpreted one not before it runs.
+// Returns true if the model's graph may show histograms, images or audio. This is known for a compiled model; for an
+// interpreted one it is not known before it runs.
 template <class Model>
 consteval bool may_show_more_than_scalars() {
   if constexpr (requires { Model::template frozen<mode::train>::graph; }) {
@@ -32,7 +32,7 @@ consteval bool may_show_more_than_scalars() {
   }
 }
 
-// The summaries of a step besides scalars.
+// Returns the summaries of a step besides scalars.
 template <class Steps>
 summary_values show_outputs(Steps& steps) {
   if constexpr (may_show_more_than_scalars<std::remove_cvref_t<decltype(steps.model())>>())
@@ -41,7 +41,7 @@ summary_values show_outputs(Steps& steps) {
     return {};
 }
 
-// All summaries of a step as one.
+// Returns all summaries of a step as one.
 template <class Steps>
 summary_values merged_summary(Steps& steps, double loss, double rate, std::vector<scalar_value>& scratch) {
   collect_scalars(steps, loss, rate, scratch);
@@ -59,8 +59,8 @@ public:
   run_log(const std::string& logdir, const summary_writer_options& options, const FileSystem& fs, const Clock& clock)
       : to_(logdir, options, fs, clock) {}
 
-  // The model with its gradients and updates. Errors: invalid_argument for two summaries of one tag,
-  // failed_precondition for images where nothing can make PNG of them.
+  // Writes the model with its gradients and updates. Raises invalid_argument for two summaries of one tag, and
+  // failed_precondition for images if nothing in the program can make PNG of them.
   template <class Steps>
   void add_graph(Steps& steps) {
     steps.model().template show<mode::train>([&](const graph_parts& parts, const char* names) {
@@ -71,9 +71,9 @@ public:
     shows_more_ = check_summaries(steps.template graph<mode::train>());
   }
 
-  // After a training step: its scalars and `more` of them as one event, and the model's other summaries as another.
-  // Error: invalid_argument for a NaN or an infinity in a histogram, as TensorFlow's op; nothing of the step is written
-  // then.
+  // Writes, after a training step, its scalars and those of `more` as one event, and the model's other summaries as
+  // another. Raises invalid_argument for a NaN or an infinity in a histogram, as TensorFlow's op does; nothing of the
+  // step is written then.
   template <class Steps>
   void add_step(Steps& steps, double loss, double rate, std::span<const scalar_value> more = {}) {
     const std::int64_t step = steps.global_step();
@@ -83,7 +83,7 @@ public:
     to_.add_summary(scalars_, step);
     if (!shown.empty()) to_.add_summary(shown, step);
   }
-  // A call of the run ends: all of it is in the file, and the file is closed until a later call goes on with it.
+  // Ends the log of a call of the run: all its events are in the file, which is closed until a later call continues it.
   // Reports the events that were lost since the last time, if the queue was full at times.
   template <class Say>
   void pause(Say say) {
@@ -99,12 +99,12 @@ public:
 private:
   writer to_;
   std::vector<scalar_value> scalars_;
-  std::uint64_t told_ = 0;  // of the events that were lost
+  std::uint64_t told_ = 0;  // number of lost events that were reported
   bool shows_more_ = true;
 };
 
-// The contents of a checkpoint of these steps, under the names that the codec gives them, but for the input's position,
-// which no other program could use.
+// Returns the contents of a checkpoint of these steps, under the names that the codec gives them, except the input's
+// position, which no other program could use.
 template <class Steps, class Codec>
 std::vector<saved_tensor> saved_tensors(Steps& steps, const Codec& codec) {
   state_list list;
@@ -128,8 +128,8 @@ std::vector<saved_tensor> saved_tensors(Steps& steps, const Codec& codec) {
   return out;
 }
 
-// Writes graph.pbtxt into the directory: the training step, described in our ops. Returns the .meta file of a
-// checkpoint: inference, in TensorFlow's ops; nothing in a program that was compiled without protozero.
+// Writes graph.pbtxt into the directory: the training step, described in this library's ops. Returns the .meta file of
+// a checkpoint: inference, in TensorFlow's ops; it is empty in a program that was compiled without protozero.
 template <class Steps, class FileSystem, class Codec>
 std::vector<std::byte> publish_graph(Steps& steps, const std::string& directory, const FileSystem& fs,
                                      const Codec& codec) {
@@ -146,7 +146,7 @@ std::vector<std::byte> publish_graph(Steps& steps, const std::string& directory,
   return meta;
 }
 
-// The log of evaluations: each name is a run of its own in TensorBoard, with its own directory and file.
+// This is the log of evaluations: each name is a run of its own in TensorBoard, with its own directory and file.
 template <class FileSystem, class Clock>
 class evaluation_logs {
 public:
@@ -159,7 +159,7 @@ public:
       to = &all_.emplace_back(one{
           logdir, std::make_unique<summary_writer<FileSystem, Clock>>(logdir, summary_writer_options{}, fs, clock)});
     to->log->resume();
-    // Events of this step and of later ones are dropped, those of an earlier process too.
+    // Events of this step and of later ones are dropped, also those of an earlier process.
     if (step <= to->last) to->log->start(step);
     to->last = step;
     std::vector<scalar_value> scalars;

@@ -1,11 +1,11 @@
-// load_saved_model reads an export back to predict: this library's (train/export_saved_model.hpp) or TensorFlow 1.x's,
-// as far as its ops are known here.
+// load_saved_model reads an export to predict with it: this library's (train/export_saved_model.hpp) or TensorFlow
+// 1.x's, as far as its ops are known here.
 //
 //   auto model = gradus::load_saved_model("export/census/1700000000");
 //   const auto y = model.predict("serving_default", {{"x", data}});
 //   const float first = y["scores"].as<float>()[0];
 //
-// Any threads may call `predict` at once.
+// Several threads may call `predict` at once.
 // TensorFlow: tf.saved_model.loader.load, tf.contrib.predictor.from_saved_model (1.15).
 #pragma once
 #include <initializer_list>
@@ -24,11 +24,11 @@ struct saved_model_load_options {
   import_options imports = {};                // limits, the file system, and substitutes for unknown ops
 };
 
-// The outputs of one call, by their keys in the signature; views, good while this lives.
+// These are the outputs of one call, by their keys in the signature, as views that are valid while this object lives.
 class named_predictions {
 public:
   named_predictions(std::vector<std::string> keys, run_results all) : keys_(std::move(keys)), all_(std::move(all)) {}
-  // Error: not_found, with the keys that there are.
+  // Raises not_found, with the known keys.
   const const_tensor_view& operator[](std::string_view key) const;
   const std::vector<std::string>& keys() const { return keys_; }
 
@@ -46,25 +46,25 @@ public:
 
   // Returns the signatures: inputs and outputs by key, with dtypes and extents (-1: the batch), and the method's name.
   const std::map<std::string, signature_def>& signatures() const { return imported_.about().signatures; }
-  // Returns the outputs of a signature; feeds are named by the signature's keys. Errors: not_found for a signature or a
-  // key that is not there, with those that are; invalid_argument for an input that is not fed; unimplemented for an
-  // output that needs an op which this library has not; and those of base_session::run.
+  // Returns the outputs of a signature; feeds are named by the signature's keys. Raises not_found for a signature or a
+  // key that is not there, with the known ones; invalid_argument for an input that is not fed; unimplemented for an
+  // output that needs an op that this library does not have; and the errors of base_session::run.
   named_predictions predict(std::string_view signature, std::initializer_list<feed> feeds) const {
     return predict(signature, std::span<const feed>(feeds.begin(), feeds.size()));
   }
   named_predictions predict(std::string_view signature, std::span<const feed> feeds) const;
 
-  // Files in assets/, by name: their paths.
+  // Returns the paths of the files in assets/, by name.
   const std::map<std::string, std::string>& assets() const { return assets_; }
-  // Returns the features that the model reads from a tf.train.Example; empty if the export does not list them.
+  // Returns the features that the model reads from a tf.train.Example, or none if the export does not list them.
   const std::vector<feature_def>& features() const { return features_; }
-  // The session with the variables, and the graph with the file's other contents.
+  // Return the session with the variables, and the graph with the file's other contents.
   base_session& session() const { return *session_; }
   const imported_graph& imported() const { return imported_; }
   const std::string& directory() const { return directory_; }
 
 private:
-  // One signature, found in the graph.
+  // This is one signature, found in the graph.
   struct found_signature {
     std::map<std::string, value, std::less<>> inputs;
     std::vector<std::string> keys;
@@ -80,9 +80,9 @@ private:
   std::vector<feature_def> features_;
 };
 
-// Loads the graph with these tags and its variables. Policies are those of a session (run/session.hpp). Errors:
-// not_found for no export at this path, for tags that no graph of it has, for variables that are not in it; data_loss;
-// those of import_meta_graph.
+// Loads the graph with these tags and its variables. Policies are those of a session (run/session.hpp). Raises
+// not_found if there is no export at this path, for tags that no graph of it has, and for variables that are not in it;
+// data_loss; and the errors of import_meta_graph.
 template <class Device = default_device, class... Policies>
 saved_model load_saved_model(const std::string& directory, const saved_model_load_options& o = {},
                              Policies... policies) {
@@ -92,7 +92,7 @@ saved_model load_saved_model(const std::string& directory, const saved_model_loa
 }
 
 namespace detail {
-// The graph of an export with these tags.
+// Returns the graph of an export with these tags.
 meta_graph graph_with_tags(const std::string& directory, const saved_model_load_options& o);
 }  // namespace detail
 

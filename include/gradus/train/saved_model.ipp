@@ -78,7 +78,7 @@ GRADUS_BODY saved_model::saved_model(std::string directory, const saved_model_lo
   imported_.of().finalize();
   session_ = open(imported_.of());
   if (m.saver) imported_.restore(*session_, join_path(directory_, "variables/variables"));
-  session_->initialize();  // what no export holds: local variables
+  session_->initialize();  // local variables, which no export holds
 }
 
 GRADUS_BODY named_predictions saved_model::predict(std::string_view signature, std::span<const feed> feeds) const {

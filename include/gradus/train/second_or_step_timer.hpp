@@ -1,4 +1,5 @@
-// The timer decides when a hook acts: every so many seconds or every so many steps. tf.train.SecondOrStepTimer (1.15).
+// The timer decides when a hook acts: every so many seconds or every so many steps. It corresponds to
+// tf.train.SecondOrStepTimer (1.15).
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -15,7 +16,7 @@ struct timer_options {
 
 class second_or_step_timer {
 public:
-  // Errors: invalid_argument for both, none, or one that is not above 0.
+  // Raises invalid_argument for both intervals, for none, and for one that is not above 0.
   explicit second_or_step_timer(timer_options o, task_system t = {}) : o_(o), tasks_(std::move(t)) {
     if (o.every_secs.has_value() == o.every_steps.has_value())
       raise(status::invalid_argument, o.every_secs
@@ -38,7 +39,8 @@ public:
     std::optional<double> secs;
     std::optional<std::int64_t> steps;
   };
-  // Records that the hook has acted at this step; returns the time since the last one, nothing the first time.
+  // Records that the hook has acted at this step; returns the time and the steps since the last one, or nothing the
+  // first time.
   elapsed update_last_triggered_step(std::int64_t step) {
     const double now = tasks_.elapsed();
     elapsed e;

@@ -1,17 +1,20 @@
-// Sessions of other processes, run by this one: what makes a server TensorFlow's tf.train.Server for graphs.
+// A session_service runs the sessions of other processes in this one: with it a server is TensorFlow's tf.train.Server
+// for graphs.
 //
-//   gradus::server here(gradus::grpc{gradus::mtls{"certs"}}, {.cluster = cluster, .job_name = "worker", .task_index =
-//   0}); gradus::session_service sessions{here};     // from now on "grpc://host:port" runs graphs here here.join();
+//   gradus::server here(gradus::grpc{gradus::mtls{"certs"}},
+//                       {.cluster = cluster, .job_name = "worker", .task_index = 0});
+//   gradus::session_service sessions{here};     // from now on "grpc://host:port" runs graphs here
+//   here.join();
 //
-// and in another process, with no kernel and no variable of its own:
+// In another process, which needs no kernels and no variables:
 //
 //   gradus::remote_session s(target, g, gradus::grpc{gradus::mtls{"certs"}});      // cluster/remote_session.hpp
 //
-// Any task may have one: a parameter server's shares the port of its training, another's takes the address of its task.
-// A program that makes none serves no sessions, though its tasks train.
+// Any task may have a session_service: that of a parameter server shares the port of its training, that of another task
+// takes the task's address. A program that makes none serves no sessions, although its tasks train.
 //
-// Whoever may open a session may run any graph here, as on TensorFlow's servers: give certificates accordingly, and
-// serve without them (insecure) on a network that you trust alone. What a call may take is bounded by session_limits.
+// A client that may open a session may run any graph here, as on TensorFlow's servers: give certificates accordingly,
+// and serve without them (insecure) only on a network that you trust. session_limits bounds the resources of a call.
 #pragma once
 #include <memory>
 #include <string>
@@ -29,21 +32,22 @@
 namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
-// The ops that no device has: leaves, those of variables, queues. Null: none has this name.
+// Returns the op of this name among those that no device has: leaves, ops of variables, queues. Returns null if there
+// is none.
 const card* card_of_sessions(std::string_view name);
 }  // namespace detail
 
-// Policies: those of the sessions it makes (run/session.hpp), as ops<&your_card>{} or threads{4}; no optimizers, which
-// belong to one graph. Cards of yours are found by their names. A host function (ops/host.hpp) has no name of its own,
-// and so no server runs one.
+// Policies are those of the sessions that the service makes (run/session.hpp), such as ops<&your_card>{} or threads{4},
+// but not optimizers, which belong to one graph. Your cards are found by their names. A host function (ops/host.hpp)
+// has no name of its own, so no server runs one.
 template <class Device = default_device, class... Policies>
 class session_service {
   template <class... P>
   using user_ops = policy_of<kind::operations, ops<>, P...>;
 
 public:
-  // Serves until it is destroyed. The server outlives it. Errors: failed_precondition for a server without a transport;
-  // unavailable if the port of its task is in use.
+  // Serves until it is destroyed. The server must outlive it. Raises failed_precondition for a server without a
+  // transport, and unavailable if the port of its task is in use.
   explicit session_service(const server& here, Policies... policies)
       : session_service(here, session_limits{}, std::move(policies)...) {}
   session_service(const server& here, const session_limits& limits, Policies... policies)
@@ -56,7 +60,7 @@ public:
             },
             limits) {}
 
-  // What clients connect to, with the port that the system chose for port 0.
+  // Returns the address to which clients connect, with the port that the system chose for port 0.
   std::string target() const { return host_.target(); }
   std::size_t sessions() const { return host_.sessions(); }  // that are open
 
@@ -68,8 +72,8 @@ session_service(const server&, Policies...) -> session_service<default_device, P
 template <class... Policies>
 session_service(const server&, const session_limits&, Policies...) -> session_service<default_device, Policies...>;
 
-// A connect policy: sessions of this process for '' and 'local', on a server for "protocol://host:port". What a
-// supervisor, a session manager and a monitored session take.
+// This connect policy makes sessions of this process for '' and 'local', and sessions on a server for
+// "protocol://host:port". A supervisor, a session manager and a monitored session take it.
 //
 //   const gradus::remote_sessions there{gradus::grpc{gradus::mtls{"certs"}}};
 //   auto open = there.sessions("grpc://10.0.0.7:2222", gradus::sessions_of(g));
@@ -80,7 +84,7 @@ public:
 
   explicit remote_sessions(Transport by, remote_session_options o = {}) : by_(std::move(by)), o_(std::move(o)) {}
 
-  // Of the graph that `open_here` makes sessions of.
+  // Returns a session of the graph of which `open_here` makes sessions.
   template <class OpenHere>
   std::unique_ptr<base_session> connect(const master& m, OpenHere&& open_here) const {
     std::unique_ptr<base_session> here = open_here();

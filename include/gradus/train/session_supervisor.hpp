@@ -1,6 +1,6 @@
 // This supervisor runs a session of your own graph: it restores or initializes, saves, writes summaries, starts queue
-// runners, and stops well. tf.train.Supervisor (1.15), for chief and for workers; of a model that a compiler or a
-// function builds it is train/supervisor.hpp.
+// runners, and stops cleanly. It corresponds to tf.train.Supervisor (1.15), for the chief and for workers;
+// train/supervisor.hpp has the one for a model that the compiler or a function builds.
 //
 //   gradus::session_supervisor sv(g, gradus::sessions_of(g, opt), {.logdir = "/tmp/mydir"});
 //   {
@@ -8,21 +8,22 @@
 //     while (!sv.should_stop()) sess.run(train_op, feeds);
 //   }                                                             // threads joined, session closed
 //
-// The block raises the first error of a thread when it ends. So that an error of its own ends it the same way, and an
-// out_of_range without one, as TensorFlow's `with`:
+// When the block ends, it raises the first error of a thread. With `within`, as with TensorFlow's `with`, an error of
+// the body ends the block the same way, and an out_of_range ends it without an error:
 //
 //   sess.within([&] { while (!sv.should_stop()) sess.run(train_op); });
 //
-// Services (summaries, steps per second, checkpoints) are done inside the step unless `services` says threads: by `run`
-// of a managed session, behind the first run that finds one due, and once when the session begins. The saved state is
-// then one between two runs, and a program with one thread writes the same files whatever the machine does meanwhile.
-// TensorFlow's threads save and summarize while no step is made, too. Those that start_standard_services starts, with a
-// session of prepare_or_wait_for_session, are always threads. A save waits for the runs at work, whoever makes it.
+// Unless `services` is `threads`, services (summaries, steps per second, checkpoints) run inside the step: `run` of a
+// managed session calls them after the first run that finds one due, and once when the session begins. The saved state
+// is then one between two runs, and a program with one thread writes the same files whatever the machine does
+// meanwhile. TensorFlow's threads also save and summarize while no step is made. The services that
+// start_standard_services starts, with a session of prepare_or_wait_for_session, are always threads. Every save waits
+// for the runs in progress.
 //
-// Otherwise than TensorFlow: a managed session that ends without an error is saved (save_on_stop; TensorFlow loses the
-// steps since the last checkpoint); a checkpoint without a global step is of step 0, and the codec ends its name;
-// threads cannot be abandoned: one that outlives the grace period is named in the error, and waited for when the
-// session is closed.
+// TensorFlow differs: here a managed session that ends without an error is saved (save_on_stop; TensorFlow loses the
+// steps since the last checkpoint); a checkpoint without a global step is of step 0, and its name has the codec's
+// suffix; threads cannot be abandoned: the error names a thread that outlives the grace period, and closing the session
+// waits for it.
 #pragma once
 #include <concepts>
 #include <cstdint>
@@ -47,12 +48,12 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// Each `service` may be left out, as TensorFlow's USE_DEFAULT; `none`; or a value.
+// Each `service` may be left out, as TensorFlow's USE_DEFAULT, or be `none` or a value.
 struct session_supervisor_options {
-  service<value> ready_op = {};                 // default: the collection's, or reports all variables without a value
+  service<value> ready_op = {};                 // default: the collection's, or reports variables without a value
   service<value> ready_for_local_init_op = {};  // default: the collection's, or none
   bool is_chief = true;
-  service<value> init_op = {};  // default: the collection's, or gives all variables but local ones their first values
+  service<value> init_op = {};  // default: the collection's, or one that initializes all except local variables
   std::vector<feed> init_feed_dict = {};   // of init_op
   service<value> local_init_op = {};       // default: the collection's, or local variables and tables
   std::string logdir = {};                 // checkpoints, events, graph.pbtxt; empty: nothing is left behind
@@ -64,12 +65,12 @@ struct session_supervisor_options {
   double recovery_wait_secs = 30;                                    // of a worker that waits for the chief
   double stop_grace_secs = 120;                                      // for threads, once a stop is requested
   std::string checkpoint_basename = "model";                         // TensorFlow: model.ckpt
-  std::shared_ptr<const gradus::session_manager> manager = nullptr;  // default: one of the ops above
+  std::shared_ptr<const gradus::session_manager> manager = nullptr;  // default: one with the ops above
   service<std::shared_ptr<detail::any_summary_writer>> summary_writer = {};  // default: of the chief, in logdir
   std::function<void(base_session&)> init_fn = nullptr;                      // after init_op
   run_options local_init_run_options = {};
   service_place services = service_place::in_step;
-  bool save_on_stop = true;  // the end of a managed session, unless an error ends it
+  bool save_on_stop = true;  // saves when a managed session ends without an error
   std::function<std::unique_ptr<base_session>(std::string_view master, const session_factory&)> connect =
       nullptr;  // default: in_process (session/master.hpp)
   task_system tasks = {};
@@ -91,17 +92,17 @@ struct managed_session_options {
 
 class session_supervisor;
 
-// The block of a managed session; made in place by session_supervisor::managed_session.
+// This is the block of a managed session; session_supervisor::managed_session makes it in place.
 class managed_graph_session {
 public:
   managed_graph_session(session_supervisor& sv, std::string_view master, const managed_session_options& o);
   managed_graph_session(const managed_graph_session&) = delete;
-  // Stops the supervisor, and raises the error that stopped it; closes the session. An error on its way stays what it
-  // is.
+  // Stops the supervisor, raises the error that stopped it, and closes the session. If another error is already being
+  // raised, that one is passed on.
   ~managed_graph_session() noexcept(false);
 
-  // A run, and after it the services that are due. A stop ends it where it waits in a queue: out_of_range. Any thread.
-  // Errors: as base_session::run, and those of services.
+  // Makes a run, and after it calls the services that are due. A stop ends a run that waits in a queue, which raises
+  // out_of_range. Any thread may call it. Raises the errors of base_session::run and of the services.
   run_results run(std::span<const fetch> fetches, std::span<const feed> feeds = {}, const run_options& o = {},
                   run_metadata* told = nullptr);
   run_results run(std::initializer_list<fetch> fetches, std::initializer_list<feed> feeds = {},
@@ -112,8 +113,8 @@ public:
                  run_metadata* told = nullptr) {
     return run_result(run(std::span(&f, 1), std::span(feeds.begin(), feeds.size()), o, told));
   }
-  // Runs the body, then ends the block: the body's error stops the supervisor and is raised, unless a thread's came
-  // first; an out_of_range stops it and is not raised.
+  // Runs the body, then ends the block: the body's error stops the supervisor and is raised, unless an error of a
+  // thread came first; an out_of_range stops it and is not raised.
   template <std::invocable Body>
   void within(Body body) {
     try {
@@ -125,7 +126,7 @@ public:
     }
     finish();
   }
-  // Without services behind its runs.
+  // Returns the session whose runs call no services.
   base_session& raw_session() const { return *session_; }
 
 private:
@@ -141,40 +142,41 @@ private:
 
 class session_supervisor {
 public:
-  // Makes what is missing, puts it into the graph's collections, and finalizes the graph. Errors: invalid_argument for
-  // times that are no numbers, for a variable without a device in a task that is not the chief ("must have their device
-  // set"), for a ready_for_local_init_op without a local_init_op.
+  // Makes the ops that are missing, puts them into the graph's collections, and finalizes the graph. Raises
+  // invalid_argument for times that are not numbers, for a variable without a device in a task that is not the chief
+  // ("must have their device set"), and for a ready_for_local_init_op without a local_init_op.
   session_supervisor(graph& g, session_factory open, session_supervisor_options o = {});
   session_supervisor(const session_supervisor&) = delete;
   ~session_supervisor();
 
   // The chief restores the newest checkpoint of logdir, or initializes, writes graph.pbtxt and the graph's events, and
-  // starts the standard services; another task waits until the chief has done so. Then all queue runners start. The
-  // threads keep the session. A stop that is requested meanwhile ends its waits. Errors: as prepare_session and
-  // wait_for_session of a session_manager.
+  // starts the standard services; another task waits until the chief has done so. Then all queue runners start; if
+  // start_standard_services is false, neither services nor queue runners do. The threads keep the session alive. A stop
+  // that is requested meanwhile ends its waits. Raises the errors of prepare_session and wait_for_session of a
+  // session_manager.
   std::shared_ptr<base_session> prepare_or_wait_for_session(std::string_view master = {},
                                                             const prepare_session_options& o = {});
-  // Threads that summarize, tell steps per second, and save; how many. None without a logdir. Error:
-  // failed_precondition for a task that is not the chief.
+  // Starts threads that summarize, report steps per second, and save, and returns their number. It starts none without
+  // a logdir. Raises failed_precondition for a task that is not the chief.
   std::size_t start_standard_services(const std::shared_ptr<base_session>& sess);
-  // Threads of these runners, or of all that the graph has; how many.
+  // Starts the threads of these runners, or of all runners of the graph, and returns their number.
   std::size_t start_queue_runners(const std::shared_ptr<base_session>& sess);
   std::size_t start_queue_runners(const std::shared_ptr<base_session>& sess, std::span<const queue_runner> runners);
   managed_graph_session managed_session(std::string_view master = {}, const managed_session_options& o = {}) {
     return managed_graph_session(*this, master, o);
   }
 
-  // Calls f(args...) every so many seconds (0 or nothing: back to back) on a thread, which `stop` joins. Arguments are
-  // taken by reference.
+  // Calls f(args...) every `interval_secs` seconds (without a pause if that is 0 or nothing) on a thread, which `stop`
+  // joins. Arguments are taken by reference.
   template <class F, class... Args>
   detail::looper& loop(std::optional<double> interval_secs, F f, Args&... args) {
     return start_loop(
         interval_secs, [f = std::move(f), &args...]() mutable { f(args...); }, "loop");
   }
 
-  // Asks threads to stop and waits for them; then writes STOP and closes the writer, also if an error is raised. It
-  // does not close the session. Errors: the first of a thread; deadline_exceeded with the names of those that outlive
-  // the grace period.
+  // Requests threads to stop and waits for them; then writes STOP and closes the writer, also if an error is raised. It
+  // does not close the session. Raises the first error of a thread, or deadline_exceeded with the names of the threads
+  // that outlive the grace period.
   void stop(const stop_options& o = {}) { stop(o, nullptr); }
   void request_stop(std::exception_ptr error = nullptr) { coord_.request_stop(std::move(error)); }
   template <std::derived_from<std::exception> Error>
@@ -188,16 +190,16 @@ public:
   }
   void wait_for_stop() const { coord_.wait_for_stop(); }
 
-  // Writes a run's summary into the events, at the session's global step (or `step`; none: 0). Error:
-  // failed_precondition without a writer ("requires a summary writer").
+  // Writes a run's summary into the events, at `step` or else the session's global step, which is 0 if there is none.
+  // Raises failed_precondition without a writer ("requires a summary writer").
   void summary_computed(base_session& sess, const summary_values& summary, std::optional<std::int64_t> step = {});
   void summary_computed(managed_graph_session& sess, const summary_values& summary,
                         std::optional<std::int64_t> step = {}) {
     summary_computed(sess.raw_session(), summary, step);
   }
 
-  // These are the resolved options; empty where there is none. A task that is not the chief has no save_path, no
-  // writer, and 0 for both intervals.
+  // These are the resolved options; an option that is not set is empty. A task that is not the chief has no save_path,
+  // no writer, and 0 for both intervals.
   any_coordinator& coord() { return coord_; }
   const std::shared_ptr<detail::any_saver>& saver() const { return saver_; }
   std::string save_path() const;
@@ -215,7 +217,7 @@ public:
 
 private:
   friend class managed_graph_session;
-  // A service that runs every so many seconds.
+  // This is a service that runs every `secs` seconds.
   struct periodic {
     const char* name;
     double secs;
@@ -239,8 +241,8 @@ private:
   std::mutex serving_;
   std::vector<periodic> services_;  // in the step
   std::vector<std::unique_ptr<looper_thread<>>> loopers_;
-  std::vector<std::shared_ptr<base_session>> kept_;  // what threads run
-  std::vector<coordinated_thread> threads_;          // last: they end before what they use
+  std::vector<std::shared_ptr<base_session>> kept_;  // the sessions of the threads
+  std::vector<coordinated_thread> threads_;          // last member: the threads end before what they use
 
   void make_ops();
   value first_or(service<value> given, std::string_view collection, const std::function<value()>& make);
@@ -258,7 +260,7 @@ private:
   void end_threads();
 };
 
-// Returns the same, as for other models.
+// Makes a session_supervisor, with the same name as for other models.
 inline session_supervisor make_supervisor(graph& g, session_factory open, session_supervisor_options o = {}) {
   return session_supervisor(g, std::move(open), std::move(o));
 }

@@ -105,7 +105,7 @@ GRADUS_BODY std::string session_supervisor::save_path() const {
 GRADUS_BODY std::shared_ptr<base_session> session_supervisor::prepare_or_wait_for_session(
     std::string_view master, const prepare_session_options& o) {
   coord_.clear_stop();
-  end_threads();  // of a session before, which were ignored then
+  end_threads();  // of an earlier session, whose live threads were ignored
   saved_step_ = -1;
   if (summary_writer_ != nullptr && !std::exchange(writer_is_open_, true)) summary_writer_->reopen();
   const session_factory open = [&, name = std::string(master)] {
@@ -191,7 +191,7 @@ GRADUS_BODY std::vector<session_supervisor::periodic> session_supervisor::standa
   return all;
 }
 
-// Says whether there are any.
+// Writes the start of the session into the events. Returns false if there is no logdir, and so no services.
 GRADUS_BODY bool session_supervisor::announces_services(base_session& sess) {
   if (!o_.is_chief)
     raise(
@@ -218,7 +218,7 @@ GRADUS_BODY std::size_t session_supervisor::start_standard_services(const std::s
   return all.size();
 }
 
-// Behind a run: what is due. Another thread that comes meanwhile has nothing to do.
+// Calls, after a run, the services that are due. Another thread that calls this meanwhile returns at once.
 GRADUS_BODY void session_supervisor::serve(base_session& sess) {
   if (services_.empty()) return;
   const std::unique_lock alone(serving_, std::try_to_lock);
@@ -315,7 +315,7 @@ GRADUS_BODY managed_graph_session::managed_graph_session(session_supervisor& sv,
   } catch (...) {
     ended_by(std::current_exception(), true);
     finish();
-    throw;  // an out_of_range of getting ready is an error: there is no session
+    throw;  // an out_of_range of the preparation is an error too: there is no session
   }
 }
 GRADUS_BODY managed_graph_session::~managed_graph_session() noexcept(false) {
@@ -327,7 +327,7 @@ GRADUS_BODY managed_graph_session::~managed_graph_session() noexcept(false) {
   failed_ = true;
   try {
     finish();
-  } catch (...) {  // the error on its way stays
+  } catch (...) {  // the error that is being raised goes on
   }
 }
 
@@ -351,7 +351,7 @@ GRADUS_BODY void managed_graph_session::finish() {
   struct closing {
     managed_graph_session* s;
     ~closing() {
-      if (s->session_ != nullptr) s->session_->close();  // lets threads go that wait in queues
+      if (s->session_ != nullptr) s->session_->close();  // ends the waits of threads in queues
       s->sv_->end_threads();
     }
   } const last{this};

@@ -1,4 +1,4 @@
-// Steps per second of a run, between one due report and the next.
+// This header counts the steps per second of a run, between one due report and the next.
 #pragma once
 #include <cstdint>
 
@@ -14,7 +14,7 @@ public:
   void start(std::int64_t step, double now) { from_ = step, since_ = now; }
   // Call this after a step; `last` is 0 if the number of steps is unknown.
   progress_report count(std::int64_t step, std::int64_t last, double loss, double rate, double now, double every);
-  bool due() const { return due_; }  // whether the step that was counted is one of every `every`
+  bool due() const { return due_; }  // true if the counted step is one of every `every`
   double steps_per_sec() const { return steps_per_sec_; }
 
 private:

@@ -1,5 +1,5 @@
-// step_times_of gives the times of a training step under the names that its nodes have in TensorBoard, whose graph page
-// colours them by it.
+// step_times_of returns the times of a training step under the names that its nodes have in TensorBoard, whose graph
+// page colours the nodes by their times.
 //
 //   auto times = step_times_of(trainer.profile(data, 1), trainer.steps());
 //   writer.add_run_metadata("step 100", times, 100);
@@ -17,14 +17,14 @@
 namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
-// For each node of the graph that runs, the name under which the graph that is shown has it: a fused node is its last
-// op. Found by scope, op, type and extents, and where several have these in common in their order; where none has, it
-// is the name that `describe` gives.
+// Returns, for each node of the graph that runs, its name in the graph that is shown: a fused node has the name of its
+// last op. Nodes are matched by scope, op, type and extents, and in their order if several have these in common; a node
+// without a match has the name that `describe` gives.
 std::vector<std::string> shown_names(const graph_parts& runs, const graph_parts& shown, const char* names);
 }  // namespace detail
 
-// The times of a profiled step (trainer.profile(data, 1), or train_step with a step_profile) for add_run_metadata,
-// under the names that the graph has in TensorBoard. `began`: seconds since the epoch.
+// Returns the times of a profiled step (trainer.profile(data, 1), or train_step with a step_profile) for
+// add_run_metadata, under the names that the graph has in TensorBoard. `began` is in seconds since the epoch.
 template <class Profile, class Stepper>
 step_times step_times_of(const Profile& profile, Stepper& steps, double began = 0) {
   const auto& r = steps.template graph<mode::train>();

@@ -1,5 +1,5 @@
-// managed_session of a supervisor (train/supervisor.hpp) returns this: the steps of a run, as long as a block of the
-// program lasts.
+// managed_session of a supervisor (train/supervisor.hpp) returns a supervised_session, which makes the steps of a run
+// while a block of the program lasts.
 #pragma once
 #include <cstdint>
 #include <exception>
@@ -25,7 +25,7 @@ struct hooked_session_options;  // hooks of a list that is made when the program
 namespace detail {
 struct no_data {};
 
-// The additions to a supervisor's session beside its steps and the hooks that are policies.
+// This interface adds to a supervisor's session what is not its steps or a hook that is a policy.
 class beside_steps {
 public:
   virtual ~beside_steps() = default;
@@ -38,8 +38,8 @@ public:
 };
 }  // namespace detail
 
-// The scope of a session. Its end is `sv.stop()`, and so may raise; while an error passes through it, it stops without
-// saving and lets that error go on.
+// This is the scope of a session. Its destructor calls `sv.stop()`, and so may raise; while another error is being
+// raised, it stops without saving and that error is passed on.
 template <class Supervisor, class Data>
 class supervised_session {
   static constexpr bool has_data = !std::is_same_v<Data, detail::no_data>;
@@ -74,15 +74,15 @@ public:
     }
   }
 
-  // One training step on the next batch. False at the end of the data: a stop has been requested then.
-  // Error: invalid_argument if the model diverged.
+  // Makes one training step on the next batch. Returns false at the end of the data, where it also requests a stop.
+  // Raises invalid_argument if the model diverged.
   bool run()
     requires has_data
   {
     return sv_->step([&](auto& steps) { return detail::fill_feeds<mode::train>(steps, *data_, plan_) != 0; });
   }
-  // One training step on these arrays, by the names of placeholders.
-  // Errors: invalid_argument for a feed that is missing, unknown, or does not fit; as above.
+  // Makes one training step on these arrays, which are named by placeholders. Raises not_found for an unknown
+  // placeholder, invalid_argument for a feed that is missing or does not fit, and the errors above.
   void run(std::initializer_list<feed> feeds) {
     sv_->step([&](auto& steps) {
       detail::fill_feeds<mode::train>(steps, sv_->running_->placeholders, {feeds.begin(), feeds.size()});
@@ -93,7 +93,7 @@ public:
   // ---- safe from any thread
   std::int64_t global_step() const { return sv_->running_->global_step; }
   double loss() const { return sv_->running_->loss; }  // of the last step; NaN before the first
-  // The scalars of the last step, as the supervisor writes them by itself; none before the first.
+  // Returns the scalars of the last step, as the supervisor writes them by itself; none before the first.
   std::vector<scalar_value> summary() const {
     auto& r = *sv_->running_;
     const detail::step_mutex::visiting lock(r.mutex);
@@ -101,14 +101,15 @@ public:
     detail::collect_scalars(r.steps, r.loss, sv_->loop_.rate(), r.scalars);
     return r.scalars;
   }
-  // All summaries of the last step, for `summary_computed`: the scalars and the rest. As sess.run(merge_all()).
+  // Returns all summaries of the last step, for `summary_computed`: the scalars and the rest, as sess.run(merge_all())
+  // does.
   summary_values merged_summary() const {
     auto& r = *sv_->running_;
     const detail::step_mutex::visiting lock(r.mutex);
     if (!r.stepped) return {};
     return detail::merged_summary(r.steps, r.loss, sv_->loop_.rate(), r.scalars);
   }
-  // A checkpoint now, between two steps. Error: failed_precondition without a logdir or with saver = none.
+  // Saves a checkpoint now, between two steps. Raises failed_precondition without a logdir or with saver = none.
   void save() {
     auto& r = *sv_->running_;
     const detail::step_mutex::visiting lock(r.mutex);
@@ -138,7 +139,7 @@ struct kept_data {
 };
 }  // namespace detail
 
-// The same on a dataset of its own, which the session alone keeps.
+// This is a supervised_session that owns its dataset.
 template <class Supervisor, class Data>
 class supervised_session_with_data : detail::kept_data<Data>, public supervised_session<Supervisor, Data> {
 public:

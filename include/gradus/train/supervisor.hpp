@@ -1,27 +1,29 @@
-// The supervisor makes a training program checkpoint, write summaries and stop well, around a loop that is the user's
-// own. TensorFlow's tf.train.Supervisor, for the chief of one process.
+// The supervisor saves checkpoints, writes summaries and stops a training program cleanly, around a loop that the user
+// writes. It corresponds to TensorFlow's tf.train.Supervisor, for the chief of one process.
 //
 //   auto sv = gradus::make_supervisor<model>({.logdir = "/tmp/mydir"}, gradus::adam{});
 //   {
 //     auto sess = sv.managed_session(master, data);      // restored from the newest checkpoint, or initialized
 //     while (!sv.should_stop()) sess.run();              // a training step; the end of the data is a clean stop
-//   }                                                    // threads joined, saved, closed; raises the error that
-//   stopped it
+//   }                                                    // threads joined, saved, closed; raises what stopped it
 //
-// The session's scope is TensorFlow's `with` block. It ends by raising the first error of any thread, this one's by:
+// The session's scope is TensorFlow's `with` block. When it ends, it raises the first error of any thread; an error of
+// this thread counts if the loop is run by:
 //
 //   sv.stop_on_exception([&] { while (!sv.should_stop()) sess.run(); });
 //
-// Otherwise than TensorFlow:
-// - No threads but those of `loop`, unless `services` says threads. The work of TensorFlow's summary and checkpoint
-// threads happens inside `run`, after the first step that finds it due: so the same program on the same data writes the
-// same
-//   checkpoints of the same steps, whatever the machine does beside it, and while no step runs nothing happens. (A
-//   model that was just initialized is saved at once; one that was just restored is on the disk already.)
-// - The scope ends with a checkpoint, unless an error ended it (save_on_stop; TensorFlow saves nothing then). A step
-//   whose loss or parameters are no finite numbers is an error, and never saved.
-// - A dataset given to managed_session is part of the checkpoint, as in TensorFlow the input pipeline is of the graph.
-// - A thread cannot be abandoned: one that outlives the grace period is named in the error, and waited for.
+// TensorFlow differs:
+//
+// - The supervisor starts no threads except those of `loop`, unless `services` is `threads`. The work of TensorFlow's
+//   summary and checkpoint threads is done inside `run`, after the first step that finds it due. So the same program on
+//   the same data writes the same checkpoints of the same steps, whatever else the machine does, and nothing is done
+//   while no step runs. (A model that was just initialized is saved at once; one that was just restored is on the disk
+//   already.)
+// - The scope ends with a checkpoint, unless an error ended it (save_on_stop; TensorFlow saves nothing at the end). A
+//   step whose loss or parameters are not finite numbers is an error, and is never saved.
+// - A dataset that is given to managed_session is part of the checkpoint, as the input pipeline is part of TensorFlow's
+//   graph.
+// - A thread cannot be abandoned: the error names a thread that outlives the grace period, and it is waited for.
 #pragma once
 #include <atomic>
 #include <initializer_list>
@@ -73,7 +75,7 @@ public:
   using clock_type = typename composition::clock_type;
   using connection_type = policy_of<kind::connection, in_process<>, Policies...>;
 
-  // Error: what `resolve` refuses.
+  // Raises what `resolve` refuses.
   supervisor(supervisor_options options, const Source& source, const Policies&... policies)
       : options_(resolve(std::move(options))),
         source_(source),
@@ -86,9 +88,9 @@ public:
   supervisor(const supervisor&) = delete;
 
   // Connects to the master ('' and 'local': this process), restores the newest checkpoint in logdir or initializes, and
-  // makes the supervisor ready to run. One session at a time; a later one starts over from the newest checkpoint.
-  // Errors: those of the connect policy, the checkpoint and the file system; failed_precondition for a task that is not
-  // the chief and has no chief to wait for.
+  // makes the supervisor ready to run. There is one session at a time; a later one starts over from the newest
+  // checkpoint. Raises the errors of the connect policy, the checkpoint and the file system, and failed_precondition
+  // for a task that is not the chief and has no chief to wait for.
   auto managed_session(std::string_view master = {}) {
     return supervised_session<supervisor, detail::no_data>(*this, master, nullptr);
   }
@@ -97,13 +99,13 @@ public:
   auto managed_session(std::string_view master, Data& data) {
     return supervised_session<supervisor, Data>(*this, master, &data);
   }
-  // The session keeps the dataset: sv.managed_session(master, input.shard(4, 1)).
+  // Does the same with a dataset that the session owns: sv.managed_session(master, input.shard(4, 1)).
   template <class Data>
     requires(!std::is_lvalue_reference_v<Data> && batched_dataset<Data>)
   auto managed_session(std::string_view master, Data&& data) {
     return supervised_session_with_data<supervisor, Data>(*this, master, std::move(data));
   }
-  // The same with hooks of a run-time list for this session, {.hooks = {a, b}}: train/run_hooks.hpp.
+  // Do the same with hooks of a run-time list for this session, {.hooks = {a, b}} (train/run_hooks.hpp).
   supervised_session<supervisor, detail::no_data> managed_session(std::string_view master,
                                                                   const hooked_session_options& options);
   template <class Data>
@@ -115,7 +117,7 @@ public:
   supervised_session_with_data<supervisor, Data> managed_session(std::string_view master, Data&& data,
                                                                  const hooked_session_options& options);
 
-  // ---- stopping; from any thread, but for stop()
+  // ---- stopping; from any thread, except stop()
   bool should_stop() const { return coord_.should_stop(); }
   void request_stop(std::exception_ptr error = nullptr) { coord_.request_stop(std::move(error)); }
   template <std::derived_from<std::exception> Error>
@@ -128,19 +130,19 @@ public:
     coord_.stop_on_exception(std::forward<Body>(body));
   }
   // Does the work of the end of the session's scope: requests threads to stop and waits for them, saves, closes the
-  // events. Raises the error that stopped the run, once. Called by the thread that trains.
+  // events. Raises the error that stopped the run, once. The thread that trains calls it.
   void stop() { stop(false); }
 
-  // Ranks the newest checkpoint, if it is of the session's step, for saver_options::best; and the decision about the
-  // next step may go by it (when_better). Called by the thread that trains.
+  // Ranks the newest checkpoint by the metric, if it is of the session's step, for saver_options::best; the decision
+  // about saves after the next step may use the metric (when_better). The thread that trains calls it.
   void measured(double metric) {
     if (!running_) raise(status::failed_precondition, "measured: the supervisor has no session");
     const detail::step_mutex::visiting lock(running_->mutex);
     loop_.measured(metric, running_->global_step);
   }
 
-  // Calls f(args...) every so many seconds, on a thread of its own, the first time at once, until the run stops.
-  // Arguments are taken by reference. f may call the functions of the session that are safe from any thread, or
+  // Calls f(args...) every `interval_secs` seconds, on a thread of its own, the first time at once, until the run
+  // stops. Arguments are taken by reference. f may call the functions of the session that are safe from any thread, or
   // request_stop.
   template <class F, class... Args>
   void loop(double interval_secs, F f, Args&... args) {
@@ -150,14 +152,14 @@ public:
     loopers_.back()->start();
   }
 
-  // Writes the program's summary into the event file: scalars, or values of any kind; `step` -1: the session's. From
-  // any thread. Error: failed_precondition without an event file (no logdir, no summary_writer, not the chief, no
-  // session).
+  // Writes the program's summary into the event file: scalars, or values of any kind. A `step` of -1 is the session's.
+  // Any thread may call it. Raises failed_precondition without an event file (no logdir, no summary_writer, not the
+  // chief, no session).
   template <class Session, class Summary>
   void summary_computed(const Session& sess, const Summary& summary, std::int64_t step = -1) {
     summary_writer().add_summary(summary, step < 0 ? sess.global_step() : step);
   }
-  // Returns the session's writer of events. Error: failed_precondition, as above.
+  // Returns the session's writer of events. Raises failed_precondition, as above.
   auto& summary_writer() {
     if (!running_ || loop_.log() == nullptr)
       raise(status::failed_precondition, "no event file: it takes a chief, a logdir, a summary_writer and a session");
@@ -175,7 +177,7 @@ private:
   friend class supervised_session;
   using stepper_type = typename composition::stepper_type;
 
-  // Makes a session of this process: arenas and machines of its own.
+  // Makes a session of this process, with its own arenas and machines.
   struct open_here {
     const supervisor* sv;
     stepper_type operator()() const {
@@ -190,19 +192,19 @@ private:
 
   using loop_type = detail::run_loop<composition, session_type>;
 
-  // The objects that live as long as a session.
+  // These are the objects that live as long as a session.
   struct running {
     running(supervisor& sv, const master& m) : steps(sv.connection_.connect(m, open_here{&sv})) { steps.allocate(); }
     std::optional<directory_lock<typename composition::file_system_type>> alone;
     session_type steps;
     state_list list;
-    detail::step_mutex mutex;  // a step, a save: a listener may ask for a summary
+    detail::step_mutex mutex;  // of steps and saves; a listener may read a summary
     std::atomic<double> loss{std::numeric_limits<double>::quiet_NaN()};
     std::atomic<std::int64_t> global_step{0};
     std::vector<placeholder_info> placeholders;
     std::vector<scalar_value> scalars;
     bool stepped = false, stopped = false;
-    std::unique_ptr<detail::beside_steps> beside;  // null: no hooks but policies
+    std::unique_ptr<detail::beside_steps> beside;  // null: no hooks except policies
   };
 
   supervisor_options options_;
@@ -210,7 +212,7 @@ private:
   std::tuple<Policies...> policies_;
   connection_type connection_;
   std::unique_ptr<running> running_;
-  loop_type loop_;  // behind the session, whose state it may be writing to a file
+  loop_type loop_;  // after running_, whose state it may be writing to a file
   coordinator<clock_type> coord_;
   std::vector<std::unique_ptr<looper_thread<clock_type>>> loopers_;  // last: destroyed first, and so joined
 
@@ -251,7 +253,7 @@ private:
     }
   }
 
-  // run_loop does this behind a step otherwise.
+  // Starts threads for the services; without them, run_loop does the work after a step.
   void start_services() {
     const auto every = [&](double secs, auto f) {
       if (secs > 0)
@@ -268,7 +270,7 @@ private:
       });
   }
 
-  // Other threads may read this about the last step.
+  // Publishes to other threads the loss and the global step of the last step.
   struct told_of_step {
     running* r;
     const loop_type* loop;
@@ -279,7 +281,7 @@ private:
   template <class Fill>
   bool step(Fill fill) {
     running& r = *running_;
-    const detail::step_mutex::stepping lock(r.mutex);  // hooks too: another thread's save calls listeners
+    const detail::step_mutex::stepping lock(r.mutex);  // hooks are locked too: another thread's save calls listeners
     if (r.stopped) raise(status::failed_precondition, "run: the supervisor has stopped; begin another session");
     loop_.before_run();
     if (r.beside) r.beside->before_run();
@@ -292,7 +294,7 @@ private:
   template <class Fill>
   bool step_alone(Fill fill) {
     running& r = *running_;
-    const told_of_step after{&r, &loop_};  // by an error too
+    const told_of_step after{&r, &loop_};  // after an error too
     if (!loop_.step(0, fill)) {
       if constexpr (composition::in_cluster)
         if (r.steps.is_over()) return coord_.request_stop(), false;
@@ -323,7 +325,7 @@ private:
       try {
         coord_.join({.stop_grace_period_secs = options_.stop_grace_secs});
       } catch (const deadline_exceeded& e) {
-        loop_.say(e.what());  // now, since the stragglers are waited for
+        loop_.say(e.what());  // before the wait for the threads that are left
         throw;
       }
     });
@@ -348,8 +350,8 @@ private:
   }
 };
 
-// Returns a supervisor of a model that the compiler builds. Policies as for make_trainer, and a connect policy; the
-// options take the place of run_config. A save_when policy decides in place of save_model_secs.
+// Returns a supervisor of a model that the compiler builds. The policies are those of make_trainer, and a connect
+// policy; the options take the place of run_config. A save_when policy takes the place of save_model_secs.
 template <auto Model, class... Policies>
 auto make_supervisor(const supervisor_options& options, const Policies&... policies) {
   using accepted = detail::model_is_accepted<detail::by_compiler<Model>, Policies...>;
@@ -358,7 +360,7 @@ auto make_supervisor(const supervisor_options& options, const Policies&... polic
   else
     return supervisor<detail::by_compiler<Model>, Policies...>(options, {}, policies...);
 }
-// Returns the same for a model function that the program runs: interpreted.
+// Returns the same for a model function that the program runs; its model is interpreted.
 template <class Build, class... Policies>
 auto make_supervisor(Build model, const supervisor_options& options, const Policies&... policies) {
   return supervisor<detail::by_program, Policies...>(options, {std::move(model)}, policies...);

@@ -1,5 +1,5 @@
-// This header has the options of a trainer's calls, the error page of arguments that they cannot take, and the stand-in
-// for a refused trainer.
+// This header has the options of a trainer's calls, the error messages for arguments that they cannot take, and the
+// stand-in for a refused trainer.
 #pragma once
 #include <cstdint>
 #include <string_view>
@@ -11,7 +11,7 @@
 namespace gradus::inline GRADUS_BUILD {
 
 struct train_options {
-  std::int64_t max_steps = 0;  // stop when global_step is there: a resumed run does the rest. One of the two.
+  std::int64_t max_steps = 0;  // stop at this global_step: a resumed run does the rest. One of the two.
   std::int64_t steps = 0;      // stop after so many steps of this call
 };
 struct hooked_train_options;     // with hooks of a list that is made when the program runs: run_hooks.hpp
@@ -25,7 +25,7 @@ struct evaluate_options {
 
 namespace detail {
 
-// The additions to a run's steps if it has no more than policies.
+// This adds nothing to the steps of a run that has only policies.
 struct nothing_more {
   void remembers(state_list&) {}
   bool is_over() const { return false; }
@@ -42,8 +42,8 @@ struct nothing_more {
 template <class D>
 concept batches_to_change = batched_dataset<std::remove_reference_t<D>>;  // a const one is not movable
 
-// These overloads refuse what cannot be trained on; they must not be called, so that compilers print the caller's line
-// first, and the sentence on it.
+// These overloads refuse data that cannot be trained on; they are unavailable, so that compilers print the caller's
+// line first, and the sentence on it.
 #define GRADUS_NOT_TRAINED_ON(what, why)                                                         \
   template <class D>                                                                             \
     requires(what)                                                                               \
@@ -67,7 +67,7 @@ struct not_trained_on {
 };
 #undef GRADUS_NOT_TRAINED_ON
 
-// The stand-in for a refused trainer; the refusal has been printed.
+// This is the stand-in for a refused trainer; the compiler has printed the reason.
 struct refused_trainer {
   template <class Dataset>
   void train(Dataset&&, const train_options&) {}

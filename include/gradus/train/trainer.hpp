@@ -1,13 +1,14 @@
-// A trainer holds a model, its policies and its files. It trains, evaluates and predicts; killed at any instant and run
-// again, it ends with the same bits.
+// A trainer holds a model, its policies and its files. It trains, evaluates and predicts; if it is killed at any
+// instant and run again, it ends with the same bits.
 //
 //   auto trainer = gradus::make_trainer<digits>(gradus::adam{.rate = 1e-3}, gradus::run_config{.model_dir = "runs/a"});
 //   trainer.train(dataset, {.max_steps = 5000});
 //   auto result = trainer.evaluate(test_set);       // result["accuracy"]
 //
-// The checkpoint holds everything that changes: variables, slots, averages, the step, random streams, and where the
-// input stands. It does as tf.estimator.Estimator, but evaluate averages over examples, not over batches; nothing is
-// printed but warnings unless a log sink is among the policies; the position of the input is always saved.
+// The checkpoint holds everything that changes: variables, slots, averages, the step, random streams, and the position
+// of the input. A trainer corresponds to tf.estimator.Estimator, with these differences: evaluate averages over
+// examples, not over batches; only warnings are printed unless a log sink is among the policies; the position of the
+// input is always saved.
 #pragma once
 #include <initializer_list>
 #include <memory>
@@ -58,34 +59,33 @@ public:
   }
 
   // Trains until max_steps, or the end of the data. Continues from the newest checkpoint in model_dir if there is one.
-  // The dataset is batched, and stands where it stopped when this returns. Data that end before the last step end the
-  // call with a warning.
-  // Errors: failed_precondition if another process trains into model_dir; out_of_range for data that give nothing to a
-  // model that was never trained.
+  // The dataset is batched, and keeps the position where it stopped when this returns. Data that end before the last
+  // step end the call with a warning. Raises failed_precondition if another process trains into model_dir, and
+  // out_of_range if the data are empty and the model was never trained.
   template <class Dataset>
     requires detail::batches_to_change<Dataset>
   void train(Dataset&& data, const train_options& options) {
     detail::nothing_more more;
     train_with(data, options, more);
   }
-  // The same with more beside the steps: {.max_steps = 5000, .hooks = {...}}, of train/run_hooks.hpp;
-  // {.max_steps = 5000, .validation = {test_set, 100}}, of train/validation.hpp.
+  // Do the same with hooks, {.max_steps = 5000, .hooks = {...}} (train/run_hooks.hpp), or with a validation,
+  // {.max_steps = 5000, .validation = {test_set, 100}} (train/validation.hpp).
   template <class Dataset>
     requires detail::batches_to_change<Dataset>
   void train(Dataset&& data, const hooked_train_options& options);
   template <class Dataset>
     requires detail::batches_to_change<Dataset>
   void train(Dataset&& data, const validated_train_options& options);
-  // Takes `{}`, which g++ cannot resolve to one of the options.
+  // This overload takes `{}`, which g++ cannot resolve to one of the options.
   template <class Dataset>
     requires detail::batches_to_change<Dataset>
   void train(Dataset&& data, std::initializer_list<detail::nothing_more>) {
     train(data, train_options{});
   }
 
-  // Runs the model over the data and gives the loss and the metrics. Data that end are rewound, so that the next call
-  // sees them again. Error: failed_precondition for a checkpoint_path where this trainer has trained: what is in memory
-  // goes on.
+  // Runs the model over the data and returns the loss and the metrics. Data that end are rewound, so that the next call
+  // reads them again. Raises failed_precondition for a checkpoint_path if this trainer has trained, since its training
+  // continues with the values in memory.
   template <class Dataset>
     requires detail::batches_to_change<Dataset>
   evaluation evaluate(Dataset&& data, const evaluate_options& options = {}) {
@@ -119,8 +119,8 @@ public:
     return result;
   }
 
-  // Profiles training steps (run/profile.hpp): takes `steps` of them on this data. They train; where there is a
-  // checkpoint, a later call goes back to it.
+  // Profiles training steps (run/profile.hpp): makes `steps` of them on this data. They change the model; if there is a
+  // checkpoint, a later call restores it.
   template <class Dataset>
     requires detail::batches_to_change<Dataset>
   step_profile profile(Dataset&& data, int steps = 50) {
@@ -162,7 +162,7 @@ public:
     }
   }
 
-  // Data that are no batches are refused in a sentence.
+  // Data that are not batches are refused with an error message.
   using detail::not_trained_on::evaluate, detail::not_trained_on::predict, detail::not_trained_on::train;
 
   // Passes the loss or a metric of an evaluation to a schedule that observes one (reduce_on_plateau); the schedule's
@@ -172,8 +172,8 @@ public:
     stepper_.watch(value);
   }
 
-  // Ranks the newest checkpoint, if it is of this step, for run_config::keep_checkpoint_best; and the decision about
-  // the next step may go by it (when_better).
+  // Ranks the newest checkpoint by the metric, if it is of this step, for run_config::keep_checkpoint_best; the
+  // decision about saves after the next step may use the metric (when_better).
   void measured(double metric) { loop_.measured(metric, stepper_.global_step()); }
 
   std::int64_t global_step() const { return stepper_.global_step(); }
@@ -182,9 +182,9 @@ public:
   // Writes a line to this trainer's log sink.
   void say(std::string_view line) { loop_.say(line); }
   void warn(std::string_view line) { loop_.warn_of(line); }
-  // Bytes of training, at the batch size of the last step.
+  // Returns the bytes of training, at the batch size of the last step.
   memory_use memory() const { return stepper_.memory(); }
-  // Everything that a checkpoint of this trainer holds, but for the input's position.
+  // Returns everything that a checkpoint of this trainer holds, except the input's position.
   state_list state() {
     state_list list;
     stepper_.remembers(list);
@@ -194,7 +194,7 @@ public:
 private:
   run_config config_;
   stepper_type stepper_;
-  detail::run_loop<composition, stepper_type> loop_;  // behind the stepper, whose state it may be writing to a file
+  detail::run_loop<composition, stepper_type> loop_;  // after stepper_, whose state it may be writing to a file
   detail::evaluation_logs<file_system_type, clock_type> evaluations_;
   std::shared_ptr<detail::validation_state> validation_;  // null until a run validates
 
@@ -217,7 +217,7 @@ private:
                 : loop_.restore(stepper_, list, false, {}, options.max_steps > 0 ? options.max_steps : never);
     const std::int64_t began = stepper_.global_step();
     const std::int64_t last = options.max_steps > 0 ? options.max_steps : began + options.steps;
-    // The saved position is one in the input of a later call, which restores it.
+    // The saved position belongs to the input of a later call, which restores it.
     if (!goes_on && began > last) loop_.read_again_later();
     // State that an earlier call could not save is saved now.
     if ((began >= last || more.is_over()) && !loop_.unsaved(began) && !more.is_pending(began, last)) {
@@ -255,7 +255,7 @@ private:
       loop_.pause_log();
     } catch (...) {
       loop_.close_log();
-      // What no step has changed was not trained: nothing may evaluate it as if it was.
+      // A model that no step has changed was not trained, so it must not be evaluated as if it were.
       if constexpr (!composition::in_cluster)
         if (stepper_.global_step() == 0) loop_.read_again_later();
       throw;
@@ -294,8 +294,8 @@ private:
     loop_.doubt(feeds.doubt);
     return feeds;
   }
-  // Reads the next batch of data that are read to their end; there they begin again. The first read of a call may
-  // meet an end that an earlier one stopped at.
+  // Reads the next batch; returns 0 at the end of the data, which it rewinds. The first read of a call may meet the end
+  // at which an earlier call stopped.
   template <mode M, class Dataset>
   std::int64_t next_batch(Dataset& data, detail::feed_plan& feeds, bool first) {
     std::int64_t n = detail::fill_feeds<M>(stepper_, data, feeds);
@@ -306,7 +306,8 @@ private:
   }
 };
 
-// Returns a trainer of a model that the compiler builds. Policies in any order, at most one per kind; a rule is needed.
+// Returns a trainer of a model that the compiler builds. The policies may be in any order, at most one per kind; a rule
+// is required.
 template <auto Model, class... Policies>
   requires(detail::refusal_of<Model, Policies...> == detail::refusal::none)  // the others: door.hpp
 auto make_trainer(const Policies&... policies) {
@@ -316,7 +317,8 @@ auto make_trainer(const Policies&... policies) {
   else
     return detail::refused_trainer{};
 }
-// Returns the same for a model function that the program runs, whose sizes may come from anywhere: interpreted.
+// Returns the same for a model function that the program runs, whose sizes need not be constants; its model is
+// interpreted.
 template <class Build, class... Policies>
   requires(!policy<Build>)
 auto make_trainer(Build model, const Policies&... policies) {

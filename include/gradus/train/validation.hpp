@@ -7,10 +7,10 @@
 //                                       .stop_when = gradus::when_no_decrease("loss", 500),
 //                                       .restore_best = true}});
 //
-// All of that is in the checkpoint: the best value and its step, the last value, where the validation's data stand and,
-// with restore_best, the best parameters, which make it twice as large. So a run that is killed and run again validates
-// at the same steps and ends with the same bits, and a run that its rule has ended does not go on when it is run again;
-// with a rule that allows more it does. A directory's runs all validate, or none does.
+// The checkpoint holds the state of the validation: the best value and its step, the last value, the position of the
+// validation's data and, with restore_best, the best parameters, which make it twice as large. So a run that is killed
+// and run again validates at the same steps and ends with the same bits. A run that its rule has ended does not go on
+// when it is run again, unless the new rule allows more steps. Either all runs of a directory validate, or none does.
 //
 // Evaluations are written to model_dir/eval, as trainer.evaluate writes them. keep_checkpoint_best ranks checkpoints by
 // the rule's metric. hooks/early_stopping_hook.hpp has early stopping while an evaluator runs beside the training.
@@ -29,13 +29,13 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// A stop rule says when a validation ends the training, and which of two evaluations is the better. A metric that is
+// A stop rule defines when a validation ends the training, and which of two evaluations is the better. A metric that is
 // NaN is the worst.
 struct stop_condition {
   std::string metric = "loss";
   bool higher_is_better = false;
-  std::int64_t max_steps = 0;            // without a better value; 0: never by that
-  std::optional<double> threshold = {};  // ends once the value is on its better side, and not on it
+  std::int64_t max_steps = 0;            // without a better value; 0: no limit
+  std::optional<double> threshold = {};  // ends once the value is better than this, not equal to it
 };
 stop_condition when_no_decrease(std::string metric, std::int64_t most_steps);
 stop_condition when_no_increase(std::string metric, std::int64_t most_steps);
@@ -43,12 +43,12 @@ stop_condition when_lower(std::string metric, double threshold);
 stop_condition when_higher(std::string metric, double threshold);
 
 struct train_validation {
-  // A batched dataset. It is copied in, or moved where it cannot be copied, and is read to its end by each evaluation.
+  // A batched dataset. It is copied in, or moved if it cannot be copied, and each evaluation reads it to its end.
   mutable any_units<true> data;
   std::int64_t every_n_steps = 0;  // above 0
-  stop_condition stop_when = {};   // left out: nothing ends by it
-  // A run that reached its last step, or that the rule ended, ends with the variables, slots and averages of its best
-  // evaluation; only the step stays. The last checkpoint holds them.
+  stop_condition stop_when = {};   // by default nothing ends the training early
+  // If true, a run that reached its last step, or that the rule ended, ends with the variables, slots and averages of
+  // its best evaluation; only the step is not put back. The last checkpoint holds them.
   bool restore_best = false;
   evaluate_options evaluation = {};
 };
@@ -56,32 +56,32 @@ struct train_validation {
 struct validated_train_options {
   std::int64_t max_steps = 0;  // as in train_options
   std::int64_t steps = 0;
-  std::vector<any_hook> hooks = {};  // these two as in run_hooks.hpp
+  std::vector<any_hook> hooks = {};  // this and the next as in run_hooks.hpp
   std::vector<any_saving_listener> saving_listeners = {};
   train_validation validation;
 };
 
 namespace detail {
-// The remembered values of a model: the bytes of a list's entries.
+// This holds the kept values of a model: the bytes of a list's entries.
 class kept_values final : public blob {
 public:
   void keep(const state_list& from);
-  // Error: data_loss for the values of another model, and nothing changes.
+  // Raises data_loss for the values of another model, and changes nothing then.
   void put_back(const state_list& to) const;
   bool empty() const { return bytes_.empty(); }
   void save(std::vector<std::byte>& out) const override;
   void load(std::span<const std::byte> in) override;
 
 private:
-  std::vector<std::byte> bytes_;  // of each entry: how many, and they
+  std::vector<std::byte> bytes_;  // of each entry: their number, then the bytes
 };
 
-// The part of the state that is in the checkpoint.
+// This is the validation's state in the checkpoint.
 struct validation_state {
   double best = std::numeric_limits<double>::quiet_NaN(), last = best;
   std::int64_t best_step = -1, last_step = -1;  // -1: no evaluation yet
   std::int64_t waits = 0;                       // evaluations since the best one
-  std::int64_t ended_step = -1;                 // at which the best was put back
+  std::int64_t ended_step = -1;                 // the step at which the best values were put back
   kept_values best_values = {};
 
   void remembers(state_list& list);
@@ -90,17 +90,17 @@ struct validation_state {
   bool ends(const stop_condition& c) const;
 };
 
-// The trainer's functions for it.
+// These are the trainer's functions that a validation calls.
 struct validation_calls {
   std::function<evaluation()> evaluate;
-  std::function<void()> settle, save;          // saves that read the state have ended; a checkpoint now
-  std::function<void(double value)> measured;  // of the newest checkpoint
+  std::function<void()> settle, save;          // waits for saves that read the state; saves now
+  std::function<void(double value)> measured;  // ranks the newest checkpoint
   std::function<void(const std::string&)> say;
 };
 
 class validated_steps {
 public:
-  // Error: invalid_argument for settings that mean nothing.
+  // Raises invalid_argument for settings without a meaning.
   validated_steps(const train_validation& v, validation_state& s, state_list model, validation_calls calls);
 
   void remembers(state_list& list);
@@ -116,7 +116,7 @@ public:
 private:
   const train_validation* v_;
   validation_state* s_;
-  state_list model_;  // what the best values are of
+  state_list model_;  // the state of which the best values are kept
   validation_calls calls_;
   bool changed_ = false;
 
@@ -142,7 +142,7 @@ struct validated_run : hooked_run<Steps, Loop> {
   bool is_pending(std::int64_t step, std::int64_t last) const { return validation.is_pending(step, last); }
   void start(const state_list& list, std::int64_t step) {
     hooked::start(list, step);
-    validation.look(step);  // of a run that was killed before its evaluation
+    validation.look(step);  // evaluates for a run that was killed before its evaluation
   }
   void after_run(std::int64_t step) {
     hooked::after_run(step);
@@ -161,7 +161,7 @@ void trainer<Source, Policies...>::train(Dataset&& data, const validated_train_o
   const train_validation& v = options.validation;
   detail::validation_calls calls;
   calls.evaluate = [&] {
-    if (v.evaluation.use_averages) loop_.settle_saves();  // the averages stand where parameters are read
+    if (v.evaluation.use_averages) loop_.settle_saves();  // the averages replace the parameters, which saves read
     return evaluate(v.data, v.evaluation);
   };
   calls.settle = [&] { loop_.settle_saves(); };

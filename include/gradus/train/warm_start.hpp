@@ -1,13 +1,13 @@
-// With warm_start_from a fresh run begins with the values of an earlier one. It is tf.estimator.Estimator's argument,
-// as a policy.
+// With warm_start_from a new run begins with the values of an earlier one. It is tf.estimator.Estimator's argument, as
+// a policy.
 //
 //   make_trainer<model>(adam{}, warm_start_from{"runs/before"}, run_config{.model_dir = "runs/after"});
 //   make_trainer<model>(adam{}, warm_start_from{warm_start_settings{.ckpt_to_initialize_from = "runs/before",
 //                                                                   .vars_to_warm_start = "emb"}}, ...);
 //   warm_start_from{"bert.safetensors", safetensors{}}             a checkpoint of another codec
 //
-// It takes the place of the initializers: where model_dir has a checkpoint, that is restored and nothing is
-// warm-started. docs/warm_start.md says which values it may take over. It needs exceptions and <regex>.
+// It takes the place of the initializers: if model_dir has a checkpoint, that is restored and nothing is warm-started.
+// docs/warm_start.md says which values it may take over. It needs exceptions and <regex>.
 #pragma once
 #include "../base/contract.hpp"
 #include "../checkpoint/warm_start.hpp"
@@ -15,7 +15,7 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// This takes values of a checkpoint, by name, for a run that has none of its own.
+// This policy takes values of a checkpoint, by name, for a run that has no checkpoint of its own.
 template <codec Codec = flat_binary>
 struct warm_start_from {
   using policy_for = kind::warm_start;
@@ -30,8 +30,7 @@ struct warm_start_from {
     settings.ckpt_to_initialize_from = std::move(checkpoint);
   }
 
-  // Writes the values that the settings choose into the state; `trainable(name)` says which entries are trainable
-  // variables.
+  // Writes the values that the settings choose into the state; `trainable(name)` returns true for a trainable variable.
   template <class Trainable, file_system F>
   warm_started apply(const state_list& list, Trainable&& trainable, const F& fs) const {
     std::vector<warm_start_target> targets;

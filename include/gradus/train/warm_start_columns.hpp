@@ -1,13 +1,13 @@
-// With warm_start_columns the tables of embedding columns begin with rows of checkpoints, those of their
-// ckpt_to_load_from and tensor_name_in_ckpt. tf.feature_column.embedding_column does so by itself; here it is a policy
-// of the trainer:
+// With warm_start_columns the tables of embedding columns begin with the rows in checkpoints that their
+// ckpt_to_load_from and tensor_name_in_ckpt name. tf.feature_column.embedding_column does so by itself; here it is a
+// policy of the trainer:
 //
 //   embedding_column(word, 300, {.ckpt_to_load_from = "runs/words", .tensor_name_in_ckpt = "emb"})  ... in a layout
 //   make_trainer(model, adagrad{.rate = 0.1}, warm_start_columns{layout}, run_config{.model_dir = "runs/after"});
 //   warm_start_columns{layout, tensor_bundle{}}                       checkpoints of another codec
 //
-// As every warm start it serves a fresh run alone: where model_dir has a checkpoint, nothing is taken over. Columns
-// without a checkpoint start with their initializers.
+// As every warm start it is only for a new run: if model_dir has a checkpoint, nothing is taken over. Columns without a
+// checkpoint start with their initializers.
 #pragma once
 #include <set>
 #include <string>
@@ -19,13 +19,13 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// Embedding tables of feature columns from the checkpoints that the columns name.
+// This policy loads the embedding tables of feature columns from the checkpoints that the columns name.
 template <codec Codec = flat_binary>
 class warm_start_columns {
 public:
   using policy_for = kind::warm_start;
 
-  // `input_layer` is the name of the layer in the graph. Error: invalid_argument if no column has a checkpoint.
+  // `input_layer` is the name of the layer in the graph. Raises invalid_argument if no column has a checkpoint.
   explicit warm_start_columns(const feature_layout& layout, Codec from = {},
                               std::string_view input_layer = "input_layer")
       : from_(std::move(from)) {
@@ -45,7 +45,8 @@ public:
             "warm_start_columns: no embedding_column of the layout's input_layer has a ckpt_to_load_from");
   }
 
-  // Errors: those of warm_start (checkpoint/warm_start.hpp); not_found for a table that the model has not.
+  // Raises the errors of warm_start (checkpoint/warm_start.hpp), and not_found for a table that the model does not
+  // have.
   template <class Trainable, file_system F>
   warm_started apply(const state_list& list, Trainable&& trainable, const F& fs) const {
     warm_started all;

@@ -1,5 +1,5 @@
-// The hook that saves where a monitored session's inputs stand, beside the model and as often as the run's
-// configuration says: tf.data.experimental.CheckpointInputPipelineHook(estimator, external_state_policy).
+// This hook saves the positions of a monitored session's inputs, beside the model and at the intervals of the run's
+// configuration. It corresponds to tf.data.experimental.CheckpointInputPipelineHook(estimator, external_state_policy).
 // session/input_checkpoint.hpp describes its work.
 //
 //   auto input = gradus::idx("digits").shuffle(60000).repeat().batch(128);
@@ -7,8 +7,8 @@
 //   saves.add("train", input);
 //   gradus::monitored_session sess(chief, {std::ref(saves), gradus::feed_fn_hook([&] { return next_of(input); })});
 //
-// It stands before the hooks that read the inputs, because it restores them in the first before_run of each session; so
-// no input is read before the first run, and a program's loop leaves the reading to a hook, as above.
+// List it before the hooks that read the inputs, because it restores them in the first before_run of each session; so
+// no input may be read before the first run, and a program's loop leaves the reading to a hook, as above.
 #pragma once
 #include <string_view>
 #include <type_traits>
@@ -19,9 +19,9 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// Returns the hook's options as a run_config says, or the one that a trainer or an estimator has as `config()`: the
-// directory, the interval, how many to keep, which task of how many. Change what else you like.
-// Error: invalid_argument if the configuration saves no checkpoints, or has no model_dir.
+// Returns the hook's options from a run_config, or from the `config()` of a trainer or an estimator: the directory, the
+// interval, how many to keep, which task of how many. The other options may be changed. Raises invalid_argument if the
+// configuration saves no checkpoints, or has no model_dir.
 template <class Config>
 input_checkpoint_options input_checkpoint_of(const Config& c,
                                              external_state_policy policy = external_state_policy::fail) {
@@ -48,7 +48,7 @@ input_checkpoint_options input_checkpoint_of(const Config& c,
     return o;
   }
 }
-// Returns the same with the policy as a word: "fail", "warn" or "ignore". Error: invalid_argument for another.
+// Returns the same with the policy as a word: "fail", "warn" or "ignore". Raises invalid_argument for another.
 template <class Config>
 input_checkpoint_options input_checkpoint_of(const Config& c, std::string_view external_state) {
   return input_checkpoint_of(c, parse_external_state_policy(external_state));

@@ -1,5 +1,5 @@
 // This hook saves checkpoints of a monitored session: when it begins, every so many steps or seconds, and at the end.
-// tf.train.CheckpointSaverHook (1.15).
+// It corresponds to tf.train.CheckpointSaverHook (1.15).
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -21,7 +21,7 @@ namespace gradus::inline GRADUS_BUILD {
 struct checkpoint_saver_options {
   std::optional<double> save_secs = {};  // exactly one of the two
   std::optional<std::int64_t> save_steps = {};
-  std::shared_ptr<detail::any_saver> saver = nullptr;  // or the scaffold's; neither: one of its own
+  std::shared_ptr<detail::any_saver> saver = nullptr;  // or the scaffold's; without both it makes one
   scaffold* parts = nullptr;
   std::string checkpoint_basename = "model";  // TensorFlow: model.ckpt; here the codec ends the name
   std::vector<any_saving_listener> listeners = {};
@@ -34,7 +34,7 @@ struct checkpoint_saver_options {
 
 class checkpoint_saver_hook {
 public:
-  // Errors: invalid_argument for a saver and a scaffold, for both intervals or none.
+  // Raises invalid_argument for a saver and a scaffold, and for both intervals or none.
   explicit checkpoint_saver_hook(const std::string& checkpoint_dir, checkpoint_saver_options o)
       : o_(std::move(o)),
         prefix_(join_path(checkpoint_dir, o_.checkpoint_basename)),
@@ -43,12 +43,12 @@ public:
       raise(status::invalid_argument, "checkpoint_saver_hook: You cannot provide both saver and scaffold");
   }
 
-  // Adds one listener, which is called behind the others. Call this before the session is made.
+  // Adds one listener, which is called after the others. Call this before the session is made.
   void add_listener(any_saving_listener l) { o_.listeners.push_back(std::move(l)); }
   void begin() const {
     for (const auto& l : o_.listeners) l.begin();
   }
-  // A new session is saved at once; the answer of a listener is ignored then.
+  // Saves a new session at once; a stop that a listener requests is ignored here.
   void after_create_session(hooked_session& s) {
     detail::needed_global_step(s, "checkpoint_saver_hook");
     const std::int64_t step = s.global_step();
@@ -95,7 +95,7 @@ private:
   bool save(hooked_session& s, std::int64_t step) {
     for (const auto& l : o_.listeners) l.before_save(s, step);
     {
-      const auto still = s.raw_session()->pause_runs();  // of queue runners' threads
+      const auto still = s.raw_session()->pause_runs();  // queue runners' threads make runs too
       state_list list;
       s.raw_session()->remembers(list);
       saver().save(list, prefix_, step);

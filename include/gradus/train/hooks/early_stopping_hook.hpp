@@ -1,6 +1,6 @@
-// This hook ends a training by a decision about its evaluations. tf.estimator.experimental.make_early_stopping_hook,
-// and its four ready ones: stop_if_no_increase_hook, stop_if_no_decrease_hook, stop_if_higher_hook, stop_if_lower_hook
-// (1.15).
+// This hook ends a training by a decision about its evaluations. It corresponds to
+// tf.estimator.experimental.make_early_stopping_hook and the four predefined hooks stop_if_no_increase_hook,
+// stop_if_no_decrease_hook, stop_if_higher_hook, stop_if_lower_hook (1.15).
 //
 //   gradus::monitored_session sess(chief, {gradus::stop_if_no_decrease_hook(
 //       "loss", 1000, {.eval_dir = "runs/digits/eval", .min_steps = 500, .run_every_steps = 100})});
@@ -10,8 +10,8 @@
 // session; every other task gives the same hook with is_chief = false, which fetches that variable in each run.
 //
 // TensorFlow differs: here the caller gives the directory, since the hook has no estimator; run_every_steps alone
-// leaves the seconds out; a metric that is NaN is worse than any number; over a model of a trainer, which has no other
-// tasks, the hook requests the stop and makes no variable.
+// leaves the seconds out; a metric that is NaN is worse than any number; in a run over the model of a trainer, which
+// has no other tasks, the hook requests the stop and makes no variable.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -29,7 +29,7 @@
 namespace gradus::inline GRADUS_BUILD {
 
 struct early_stopping_options {
-  std::string eval_dir = {};                          // of the four ready ones: where the evaluations' events are
+  std::string eval_dir = {};                          // of the four predefined hooks: the evaluations' events
   std::int64_t min_steps = 0;                         // of the four: evaluations of earlier steps do not count
   std::optional<double> run_every_secs = {};          // how often the chief decides: one of the two;
   std::optional<std::int64_t> run_every_steps = {};   // neither: every 60 seconds
@@ -41,13 +41,13 @@ struct early_stopping_options {
 
 class early_stopping_hook {
 public:
-  // `should_stop`: nothing as long as the training goes on, else why it ends.
+  // Returns nothing as long as the training goes on, otherwise the reason why it ends.
   using decision = std::function<std::optional<std::string>()>;
-  // Errors: invalid_argument for both intervals, for one that is not above 0, and for no function.
+  // Raises invalid_argument for both intervals, for one that is not above 0, and for no function.
   early_stopping_hook(decision should_stop, early_stopping_options o);
 
   void begin() {}
-  // Finds or makes the variable. Error: failed_precondition if there is none and the graph is finalized.
+  // Finds or makes the variable. Raises failed_precondition if there is none and the graph is finalized.
   void begin(graph& g);
   session_run_args before_run(run_context& c) const;
   void after_run(run_context& c, const run_values& v);
@@ -59,21 +59,23 @@ private:
   value flag_, raise_flag_;
 };
 
-// Stops by the decision of the function, which is called on the thread that trains. Errors: as above.
+// Makes a hook that stops by the decision of the function, which is called on the thread that trains. Raises the errors
+// above.
 early_stopping_hook make_early_stopping_hook(std::function<bool()> should_stop, early_stopping_options o = {});
 
-// Stops when the metric's best value is so many steps old. Errors, of all four: invalid_argument as above and without
-// an eval_dir; in a run: not_found for evaluations without this metric, and the errors of reading the files.
+// Make a hook that stops when the metric's best value is this many steps old. All four functions raise invalid_argument
+// as above and without an eval_dir; in a run, the hooks raise not_found for evaluations without this metric, and the
+// errors of reading the files.
 early_stopping_hook stop_if_no_increase_hook(std::string metric_name, std::int64_t max_steps_without_increase,
                                              early_stopping_options o);
 early_stopping_hook stop_if_no_decrease_hook(std::string metric_name, std::int64_t max_steps_without_decrease,
                                              early_stopping_options o);
-// Stops when the metric of any evaluation is above, or below, the threshold.
+// Make a hook that stops when the metric of any evaluation is above, or below, the threshold.
 early_stopping_hook stop_if_higher_hook(std::string metric_name, double threshold, early_stopping_options o);
 early_stopping_hook stop_if_lower_hook(std::string metric_name, double threshold, early_stopping_options o);
 
-// The scalars in a directory's event files, by step and tag; of a tag that a step has twice, the later file's. Empty
-// for a directory that is not there. tf.estimator.experimental.read_eval_metrics.
+// Returns the scalars in a directory's event files, by step and tag; if a step has a tag twice, that of the later file.
+// The result is empty for a directory that is not there. It corresponds to tf.estimator.experimental.read_eval_metrics.
 using eval_metrics = std::map<std::int64_t, std::map<std::string, float, std::less<>>>;
 eval_metrics read_eval_metrics(const std::string& eval_dir, const any_file_system& files = {});
 

@@ -28,7 +28,7 @@ GRADUS_BODY timer_options stop_timer(const early_stopping_options& o) {
   return t;
 }
 
-// Of every evaluation that counts, in the order of the steps, until `see(step, value)` says true.
+// Calls `see(step, value)` for every evaluation that counts, in the order of the steps, until it returns true.
 template <class See>
 bool find_evaluation(const std::string& metric_name, const early_stopping_options& o, See see) {
   for (const auto& [step, metrics] : read_eval_metrics(o.eval_dir, o.files)) {
@@ -116,7 +116,7 @@ GRADUS_BODY early_stopping_hook::early_stopping_hook(decision should_stop, early
     raise(status::invalid_argument, "make_early_stopping_hook: expected a function that says whether to stop");
 }
 
-// Whoever begins first makes the variable and its op, for all that share the graph.
+// The hook that begins first makes the variable and its op, for all hooks that share the graph.
 GRADUS_BODY void early_stopping_hook::begin(graph& g) {
   const int found = g.find(detail::stop_flag_name);
   raise_flag_ = {};

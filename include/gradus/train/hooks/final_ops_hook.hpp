@@ -1,4 +1,5 @@
-// This hook runs ops once at the end of a monitored session and keeps their results. tf.train.FinalOpsHook (1.15).
+// This hook runs ops once at the end of a monitored session and keeps their results. It corresponds to
+// tf.train.FinalOpsHook (1.15).
 #pragma once
 #include <cstring>
 #include <utility>
@@ -10,13 +11,13 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// Give it by std::ref, to read the results afterwards.
+// Pass it by std::ref, to read the results afterwards.
 class final_ops_hook {
 public:
   explicit final_ops_hook(std::vector<value> final_ops, std::vector<feed> final_ops_feed_dict = {})
       : ops_(final_ops.begin(), final_ops.end()), feeds_(std::move(final_ops_feed_dict)) {}
 
-  // Error: that of the run, out_of_range too.
+  // Raises the errors of the run, out_of_range too.
   void end(hooked_session& s) {
     const run_results results = s.raw_session()->run(ops_, feeds_);
     values_.clear();

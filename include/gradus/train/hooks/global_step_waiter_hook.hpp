@@ -1,6 +1,6 @@
 // This hook delays the first run until the global step reaches a number, so that workers start one after another. A
 // stop of the session's coordinator ends the wait with out_of_range, as it ends a run that waits in a queue; closing
-// the session with cancelled. tf.train.GlobalStepWaiterHook (1.15).
+// the session ends it with cancelled. The hook corresponds to tf.train.GlobalStepWaiterHook (1.15).
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -16,7 +16,7 @@ namespace gradus::inline GRADUS_BUILD {
 class global_step_waiter_hook {
 public:
   static constexpr double poll_secs = 0.5;
-  // 0 and below: it does not wait.
+  // If `wait_until_step` is 0 or below, the hook does not wait.
   explicit global_step_waiter_hook(std::int64_t wait_until_step, task_system t = {})
       : until_(wait_until_step), tasks_(std::move(t)) {}
 

@@ -1,5 +1,5 @@
-// This hook writes lines of tensors' values, every so many runs or seconds, or at the end. tf.train.LoggingTensorHook
-// (1.15).
+// This hook writes lines of tensors' values, every so many runs or seconds, or at the end. It corresponds to
+// tf.train.LoggingTensorHook (1.15).
 //
 //   gradus::logging_tensor_hook({{"loss", loss}, {"step", step}}, {.every_n_iter = 100});   // loss = 0.25, step = 300
 #pragma once
@@ -24,7 +24,7 @@ using logged_tensors = std::vector<std::pair<std::string, const_tensor_view>>;
 struct logging_tensor_options {
   std::optional<std::int64_t> every_n_iter = {};  // runs of this hook, whatever the global step is
   std::optional<double> every_n_secs = {};
-  bool at_end = false;                                                    // too, or alone
+  bool at_end = false;                                                    // with an interval, or alone
   std::function<std::string(const logged_tensors&)> formatter = nullptr;  // makes the whole line
   std::function<void(const std::string& line)> sink = nullptr;            // default: to stderr
   task_system tasks = {};
@@ -32,12 +32,12 @@ struct logging_tensor_options {
 
 class logging_tensor_hook {
 public:
-  // In this order. Errors: invalid_argument unless one of the intervals is given, or at_end alone; for one that is not
-  // above 0.
+  // Logs the tensors in this order. Raises invalid_argument unless one of the intervals is given, or at_end alone, and
+  // for an interval that is not above 0.
   logging_tensor_hook(std::vector<std::pair<std::string, value>> tensors, logging_tensor_options o);
-  // Named by the graph, in this order.
+  // Logs the tensors in this order, under their names in the graph.
   logging_tensor_hook(std::vector<value> tensors, logging_tensor_options o);
-  // A map: in the order of the tags.
+  // Logs the tensors of a map, in the order of the tags.
   template <std::same_as<std::map<std::string, value>> Map>
   logging_tensor_hook(const Map& tensors, logging_tensor_options o)
       : logging_tensor_hook(std::vector<std::pair<std::string, value>>(tensors.begin(), tensors.end()), std::move(o)) {}
@@ -51,7 +51,7 @@ private:
   std::vector<std::string> tags_;
   std::vector<fetch> fetches_;
   logging_tensor_options o_;
-  std::optional<second_or_step_timer> timer_;  // none: at the end alone
+  std::optional<second_or_step_timer> timer_;  // none: only at the end
   std::int64_t runs_ = 0;
   bool due_ = false;
 

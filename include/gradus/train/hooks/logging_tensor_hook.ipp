@@ -23,7 +23,7 @@ std::string numbers_as_text(const const_tensor_view& v) {
   for (std::size_t i = 0; i < all.size() && i < most; ++i) out += text(i == 0 ? "" : ", ", one(all[i]));
   return out + (all.size() > most ? ", ...]" : "]");
 }
-// The first numbers of a tensor.
+// Returns the first numbers of a tensor as text.
 GRADUS_BODY std::string tensor_as_text(const const_tensor_view& v) {
   switch (v.type) {
   case float32: return numbers_as_text<float>(v);

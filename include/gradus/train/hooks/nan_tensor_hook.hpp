@@ -1,5 +1,5 @@
-// This hook checks a loss after every run: a NaN ends training, by an error or by a stop. tf.train.NanTensorHook
-// (1.15).
+// This hook checks a loss after every run: a NaN ends training, by an error or by a stop. It corresponds to
+// tf.train.NanTensorHook (1.15).
 #pragma once
 #include <cmath>
 #include <string>
@@ -15,7 +15,7 @@ public:
 
 class nan_tensor_hook {
 public:
-  // `loss`: float32 or float64, of any shape. Error: invalid_argument for another dtype.
+  // `loss` is of float32 or float64, of any shape. Raises invalid_argument for another dtype.
   explicit nan_tensor_hook(value loss, bool fail_on_nan_loss = true) : loss_(loss), fails_(fail_on_nan_loss) {
     if (!is_float(loss.type()))
       raise(status::invalid_argument,

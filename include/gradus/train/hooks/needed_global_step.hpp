@@ -1,4 +1,4 @@
-// Finds the global step that a hook of a monitored session requires.
+// This header finds the global step that a hook of a monitored session requires.
 #pragma once
 #include <string_view>
 
@@ -7,7 +7,7 @@
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
-// Error: failed_precondition, with the hook's name.
+// Returns the global step of the session's graph. Raises failed_precondition, with the hook's name, if there is none.
 inline value needed_global_step(const hooked_session& s, std::string_view hook) {
   if (s.raw_session() != nullptr)
     if (const value step = get_global_step(s.raw_session()->of())) return step;

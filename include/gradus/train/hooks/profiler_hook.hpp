@@ -1,5 +1,5 @@
 // This hook writes a profile of a run every so many steps or seconds: a timeline for a browser's tracing page
-// (chrome://tracing, Perfetto), and run metadata for TensorBoard. tf.train.ProfilerHook (1.15).
+// (chrome://tracing, Perfetto), and run metadata for TensorBoard. It corresponds to tf.train.ProfilerHook (1.15).
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -26,10 +26,10 @@ struct profiler_options {
   task_system tasks = {};
 };
 
-// The first run is never traced: kernels are chosen and memory is taken in it.
+// The first run is never traced, since kernels are chosen and memory is allocated in it.
 class profiler_hook {
 public:
-  // Error: invalid_argument unless exactly one interval is given.
+  // Raises invalid_argument unless exactly one interval is given.
   explicit profiler_hook(profiler_options o)
       : o_(std::move(o)), timer_({.every_secs = o_.save_secs, .every_steps = o_.save_steps}, o_.tasks) {}
 

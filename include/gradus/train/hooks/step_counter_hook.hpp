@@ -1,5 +1,5 @@
-// This hook reports how many steps a monitored session makes in a second, as a line and for TensorBoard.
-// tf.train.StepCounterHook (1.15).
+// This hook reports how many steps a monitored session makes in a second, as a line and for TensorBoard. It corresponds
+// to tf.train.StepCounterHook (1.15).
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -27,7 +27,7 @@ struct step_counter_options {
 
 class step_counter_hook {
 public:
-  // Error: invalid_argument unless exactly one interval is given.
+  // Raises invalid_argument unless exactly one interval is given.
   explicit step_counter_hook(step_counter_options o = {});
 
   void begin();

@@ -1,4 +1,4 @@
-// This hook stops a monitored session at a global step. tf.train.StopAtStepHook (1.15).
+// This hook stops a monitored session at a global step. It corresponds to tf.train.StopAtStepHook (1.15).
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -15,14 +15,14 @@ struct stop_at_step_options {
 
 class stop_at_step_hook {
 public:
-  // Error: invalid_argument unless exactly one is given.
+  // Raises invalid_argument unless exactly one of the two is given.
   explicit stop_at_step_hook(stop_at_step_options o) : num_steps_(o.num_steps), last_step_(o.last_step) {
     if (o.num_steps.has_value() == o.last_step.has_value())
       raise(status::invalid_argument, o.num_steps
                                           ? "stop_at_step_hook: only one of num_steps and last_step can be given"
                                           : "stop_at_step_hook: one of num_steps and last_step must be given");
   }
-  // The end stays where it is when a session is made again.
+  // The last step does not change when a session is made again.
   void after_create_session(hooked_session& s) {
     step_ = detail::needed_global_step(s, "stop_at_step_hook");
     if (!last_step_) last_step_ = s.global_step() + *num_steps_;

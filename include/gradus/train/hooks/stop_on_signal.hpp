@@ -6,12 +6,13 @@
 //   gradus::monitored_session sess(chief, {on_signal, ...});
 //   while (!on_signal.arrived()) trainer.train(data, {.steps = 100}), trainer.evaluate(test_set);
 //
-// It watches from when it is made until its last copy is gone; a run that begins after the signal makes one step. A
-// step that waits for its input is not woken: let a loop of a supervisor do that, whose stop ends what waits in queues.
+// It watches the signals from its construction until its last copy is destroyed; a run that begins after the signal
+// makes one step. A step that waits for its input is not woken; a loop of a supervisor can do that, since the
+// supervisor's stop ends waits in queues:
 //
 //   sv.loop(0.5, [&] { on_signal.tell(sv); });
 //
-// TensorFlow 1.x has nothing of the kind; its programs die, and lose what is behind the last checkpoint.
+// TensorFlow 1.x has no such hook; its programs die, and lose the steps since the last checkpoint.
 #pragma once
 #include "../../checkpoint/signal_watch.hpp"
 #include "../hook.hpp"
@@ -22,7 +23,7 @@ class stop_on_signal {
 public:
   using policy_for = kind::hook;
 
-  // Error: invalid_argument for a number that is no signal, or for a signal that cannot be caught.
+  // Raises invalid_argument for a number that is not a signal, or for a signal that cannot be caught.
   explicit stop_on_signal(std::initializer_list<int> numbers = {SIGTERM, SIGINT}) : watch_(numbers) {}
 
   void after_run(run_context& c, const run_values&) const {
@@ -30,7 +31,7 @@ public:
   }
   // Returns true if one of the signals came.
   bool arrived() const { return watch_.arrived(); }
-  // Asks a supervisor or a coordinator to stop, if one came. From any thread.
+  // Requests a supervisor or a coordinator to stop, if a signal came. Any thread may call it.
   template <class Stops>
   void tell(Stops& of) const {
     if (arrived()) of.request_stop();

@@ -1,4 +1,5 @@
-// This hook writes summaries of a monitored session for TensorBoard. tf.train.SummarySaverHook (1.15).
+// This hook writes summaries of a monitored session for TensorBoard. It corresponds to tf.train.SummarySaverHook
+// (1.15).
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -28,7 +29,7 @@ struct summary_saver_options {
 
 class summary_saver_hook {
 public:
-  // Errors: invalid_argument unless exactly one interval, and one of scaffold and summary_op, is given.
+  // Raises invalid_argument unless exactly one interval, and one of scaffold and summary_op, is given.
   explicit summary_saver_hook(summary_saver_options o);
 
   void begin();
