@@ -99,10 +99,11 @@ public:
   // Nothing is changed then.
   restored restore(const state_list& list, const std::string& path, const restore_options& options = {}) const;
 
-  // Restores the newest checkpoint that the directory's state file names; nothing if there is neither a state file nor
-  // a checkpoint. Raises the errors of restore: a checkpoint that is named but missing, damaged, or of another step
-  // than its name says is no fresh start (data_loss, or `fallback`). Checkpoints without a state file are none either:
-  // failed_precondition, unless options.restore_newest.
+  // Restores the newest checkpoint that the directory's state file names; returns nothing if there is neither a state
+  // file nor a checkpoint. Raises the errors of restore. A checkpoint that is named but missing (not_found), damaged,
+  // or of another step than its name contains (data_loss) does not count as a fresh start; with `fallback` the next
+  // intact one is restored. Nor do checkpoints without a state file: failed_precondition, unless
+  // options.restore_newest.
   std::optional<restored> restore_latest(const state_list& list, const std::string& directory,
                                          const restore_options& options = {}) const;
   // Returns the names of the checkpoints in a directory that has no state file, the highest step first. Raises
