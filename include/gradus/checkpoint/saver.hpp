@@ -65,7 +65,7 @@ public:
   // Writes the checkpoint of `step`, and replaces one of the same name. The last part of the path `prefix` begins the
   // file names; the directory of `prefix` is created. `metric` ranks the checkpoint for saver_options::best. Raises an
   // error that names the failure and the remedy; the earlier checkpoints are then as they were, and nothing of this one
-  // is left.
+  // is left, unless the error says that the step is saved without an attached file.
   saved save(const state_list& list, std::string_view prefix, std::int64_t step, metadata about = {},
              std::optional<double> metric = {});
 

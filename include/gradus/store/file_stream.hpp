@@ -7,8 +7,8 @@
 //   const auto bytes = in.ahead(12);            seen in the buffer: at least 12, if there are so many
 //   in.pass(12);
 //
-// The memory that it needs does not depend on the size of the file. seek is immediate in a file that is not compressed;
-// in a compressed one, the bytes before have to be decompressed.
+// The memory that it needs does not depend on the size of the file. seek is immediate in a file that is not compressed,
+// where the file system can seek; in a compressed file, the bytes before have to be decompressed.
 #pragma once
 #include <cstdint>
 #include <memory>

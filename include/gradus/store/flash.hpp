@@ -142,7 +142,8 @@ public:
 
   // Writes the trainer's present state. Returns ok if it was read back whole; a power cut from then on leaves this
   // record or a newer one. With any other status the records before are kept: too_small, not_opened, not_written, or
-  // the status of open where the user has to decide (foreign, another_model, newer_version).
+  // the status of open where the user has to decide (foreign, another_model, newer_version) or has to open again
+  // (not_read).
   template <class Trainer>
   flash_status save(Trainer& trainer) {
     if (state_ > flash_status::damaged) return state_;
