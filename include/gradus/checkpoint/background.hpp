@@ -1,5 +1,5 @@
-// A background_saver saves without holding up training: the state is staged (staging.hpp), and a thread of its own
-// writes it.
+// A background_saver saves without holding up training: it stages the state (staging.hpp), and its own thread writes
+// the staged copy.
 //
 //   background_saver s(saver{...}, copy_snapshot{});
 //   s.save(list, "runs/digits/model", step);        // returns when the state is staged
@@ -7,8 +7,9 @@
 //   s.finish();                                     // waits for the last save; raises its error
 //
 // One save is written at a time: a save that begins while another is being written waits for it (`back_pressure::wait`)
-// or is given up and counted (`back_pressure::skip`). An error is raised by the next save or by finish. Destroying it
-// waits for the save under way, and is the one way to lose its error: finish() first, as the trainer does.
+// or is given up and counted (`back_pressure::skip`). The next save or finish raises the error of a save. The
+// destructor waits for the save under way, and its error is then lost, as it is in no other way: call finish() first,
+// as the trainer does.
 #pragma once
 #include <exception>
 #include <mutex>
@@ -42,15 +43,16 @@ public:
     thread_.join();
   }
 
-  // Allocates for this state, so that the first save costs what the others do.
+  // Allocates memory for this state in advance, so that the first save takes no longer than the others.
   void prepare(const state_list& list) {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return !busy_; });
     area_.prepare(list);
   }
 
-  // Begins a save. State may change as soon as this returns (through before_write, for rolling_snapshot). False: it was
-  // skipped, since the save before it is still being written. Raises the error of an earlier save.
+  // Begins a save. State may change as soon as this returns (for rolling_snapshot, only after a call of before_write).
+  // Returns false if the save was skipped, since the one before it is still being written. Raises the error of an
+  // earlier save.
   bool save(const state_list& list, std::string_view prefix, std::int64_t step, metadata about = {},
             std::optional<double> metric = {}) {
     std::unique_lock lock(mutex_);
@@ -66,13 +68,13 @@ public:
     changed_.notify_all();
     return true;
   }
-  // Returns the guard that must be called, piece by piece, before state is changed while a save may be under way; none,
-  // unless the snapshot is a rolling_snapshot.
+  // Returns the guard that must be called, piece by piece, before state is changed while a save may be under way;
+  // nullptr unless the snapshot is a rolling_snapshot.
   write_guard* guard() { return area_.guard(); }
-  // Call this before a step if the guard is called only for changes within `told`: the rest is copied now.
+  // Call this before a step if the guard is called only for changes within `told`: the rest of the state is copied now.
   void before_step(std::span<const std::span<const std::byte>> told = {}) { area_.before_step(told); }
 
-  // Returns the oldest finished save that was not returned yet.
+  // Returns the oldest finished save that has not been returned yet.
   std::optional<save_done> next_done() {
     const std::lock_guard lock(mutex_);
     if (done_.empty()) return std::nullopt;
@@ -90,7 +92,7 @@ public:
     const std::lock_guard lock(mutex_);
     return skipped_;
   }
-  // Use this for restoring, and for attached files: not while a save is under way (finish() first).
+  // Use this for restoring, and for attached files, but not while a save is under way (call finish() first).
   Saver& files() { return saver_; }
   const Saver& files() const { return saver_; }
 
@@ -115,8 +117,8 @@ private:
       }
       lock.lock();
       if (done) done_.push_back(std::move(*done));
-      // It is moved: the reader of the result is its last owner, so that it is not destroyed here while it is read
-      // there.
+      // The exception is moved, so that the thread that reads the result is its last owner and it is not destroyed on
+      // this thread while the other one reads it.
       if (error && !error_) error_ = std::move(error);
       busy_ = false;
       lock.unlock();
@@ -135,7 +137,7 @@ private:
   std::optional<double> metric_;
   std::deque<save_done> done_;
   std::exception_ptr error_;
-  task_handle thread_;  // last: it ends before what it uses
+  task_handle thread_;  // last: the thread ends before the members that it uses are destroyed
 };
 
 template <class Saver>

@@ -1,12 +1,12 @@
-// A delta_saver serves large tables of which a step changes few rows: it writes a whole checkpoint now and then, and
-// deltas between them.
+// A delta_saver is for large tables of which a step changes few rows: it writes a whole checkpoint, the base, now and
+// then, and deltas between the bases.
 //
 //   delta_saver s(saver{}, {.deltas_per_base = 20, .keep_chains = 2});
 //   s.tracker().table("emb", rows);                        // and mark the rows of every sparse update (delta.hpp)
 //   s.save(list, "runs/ads/model", step);                  // a base or a delta
 //   s.restore_latest(list, "runs/ads");                    // the base and all deltas behind it
 //
-// A base goes together with its deltas, when as many later bases as are to be kept are on the disk. The state file
+// A base is deleted together with its deltas once as many later bases as are to be kept are on the disk. The state file
 // lists bases and deltas alike, the newest last.
 #pragma once
 #include "delta.hpp"
@@ -15,14 +15,14 @@
 namespace gradus::inline GRADUS_BUILD {
 
 struct delta_options {
-  int deltas_per_base = 20;  // then the next save is whole again
+  int deltas_per_base = 20;  // after that many, the next save is a base again
   int keep_chains = 1;       // how many bases, each with its deltas, are kept
 };
 
 template <class Saver>
 class delta_saver {
 public:
-  // The saver's own max_to_keep does not count: the chain decides which files are kept.
+  // The saver's own max_to_keep has no effect: this class decides by whole chains which files are kept.
   explicit delta_saver(Saver s, delta_options options = {}) : saver_(std::move(s)), options_(options) {
     if (options.deltas_per_base < 0 || options.keep_chains < 1)
       raise(status::invalid_argument,
@@ -36,7 +36,7 @@ public:
   const Saver& files() const { return saver_; }
 
   // Saves a delta, or a base if there is none yet, the chain is long enough, or `whole` is true. Raises the errors of
-  // saver::save: the marks are kept then, and the next save takes these rows too.
+  // saver::save; the marks are kept then, so that the next save includes these rows too.
   saved save(const state_list& list, std::string_view prefix, std::int64_t step, metadata about = {},
              bool whole = false) {
     const auto marks = tracker_.take();
@@ -47,10 +47,10 @@ public:
     });
   }
 
-  // Restores the newest checkpoint that the state file names, with the files before it; nothing if there is neither a
-  // state file nor a checkpoint. With `fallback` a damaged delta is left out with all behind it. The chain goes on from
-  // there. Raises the errors of restore_deltas, data_loss for files that are damaged or gone, failed_precondition as
-  // saver::restore_latest; then nothing was changed.
+  // Restores the newest checkpoint that the state file names, together with the files that it builds on; returns
+  // nothing if there is neither a state file nor a checkpoint. With `fallback`, a damaged delta is left out with all
+  // that follow it. Later saves continue the restored chain. Raises the errors of restore_deltas, data_loss for files
+  // that are damaged or missing, and failed_precondition as saver::restore_latest does; nothing is changed then.
   std::optional<restored> restore_latest(const state_list& list, const std::string& directory,
                                          const restore_options& options = {}) {
     auto state = read_state_file(saver_.files(), directory);

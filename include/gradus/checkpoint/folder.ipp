@@ -99,11 +99,12 @@ GRADUS_BODY checkpoint_state take_over(const any_codec& c, const any_file_system
   std::vector<std::string> names;
   if (const int e = uninterrupted([&] { return fs.list(directory, names); }); e != 0) raise({e, "list", directory});
   checkpoint_state found, kept;
-  // A damaged state file is about to be replaced by a good one; the checkpoints that it listed are left alone.
+  // A damaged state file is about to be replaced by a good one; the checkpoints that the damaged one listed are left
+  // alone.
   const auto unread = try_read_state(fs, join_path(directory, state_file_name), found);
   if (unread) found = {};
   const auto clear = [&](std::string_view of, const std::string& path) {
-    // The temporaries of another saver's state file tell that one what to clear.
+    // The temporaries of another saver's state file are kept: that saver finds in them what to clear.
     if (of != state_file_name) return !of.starts_with(state_file_name);
     checkpoint_state cut;
     if (fs.claims() && (!unread || unread.missing) && !try_read_state(fs, path, cut) && !found.keeps(cut.newest) &&
@@ -123,7 +124,7 @@ GRADUS_BODY checkpoint_state take_over(const any_codec& c, const any_file_system
   for (std::size_t i = 0; i < found.all.size(); ++i) {
     if (!present(found.all[i])) continue;
     kept.all.push_back(found.all[i]);
-    // A time that is not yet was written before the clock was set back: as new as can be.
+    // A time in the future was written before the clock was set back; the checkpoint counts as saved now.
     kept.timestamps.push_back(i < found.timestamps.size() ? std::min(found.timestamps[i], now) : now);
   }
   for (const auto& b : found.best)

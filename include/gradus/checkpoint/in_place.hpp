@@ -1,5 +1,5 @@
-// With in_place, the default, training waits for saves. It has the same door as saves in the background
-// (checkpoint/background.hpp), which a trainer calls.
+// With in_place, the default, training waits for saves. in_place_saves has the same interface as background_saver
+// (checkpoint/background.hpp), so that a trainer calls either.
 #pragma once
 #include "saver.hpp"
 
@@ -34,10 +34,10 @@ public:
     done_.push_back({step, saver_.save(list, prefix, step, std::move(about), metric)});
     return true;
   }
-  // Returns the guard that must be called before state is changed (checkpoint/background.hpp); none here.
+  // Returns the guard that must be called before state is changed (checkpoint/background.hpp); nullptr here.
   write_guard* guard() { return nullptr; }
   void before_step(std::span<const std::span<const std::byte>> = {}) {}
-  // Returns the oldest finished save that was not returned yet.
+  // Returns the oldest finished save that has not been returned yet.
   std::optional<save_done> next_done() {
     if (done_.empty()) return std::nullopt;
     auto out = std::move(done_.front());
@@ -46,7 +46,7 @@ public:
   }
   // Waits until nothing is being written; raises the error of a save.
   void finish() {}
-  // Use this for restoring, and for attached files: not while a save is under way.
+  // Use this for restoring, and for attached files, but not while a save is under way.
   Saver& files() { return saver_; }
   const Saver& files() const { return saver_; }
 

@@ -1,5 +1,5 @@
-// This header matches a snapshot with the live state. One error names every entry that does not fit; nothing is written
-// into live state unless all of it fits.
+// This header compares a snapshot with the live state. One error names every entry that does not fit; nothing is
+// written into the live state unless all of it fits.
 #pragma once
 #include <cstring>
 #include <limits>
@@ -10,17 +10,18 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// These options say which snapshots a restore takes.
+// Options of a restore, which decide which snapshots fit.
 struct restore_options {
-  std::string model = {};     // the fingerprint to find in the metadata; empty: any
-  bool ignore_extra = false;  // take what is listed here, leave the rest of the file (TensorFlow always does)
+  std::string model = {};     // the model's fingerprint; metadata with another one does not fit; empty: any
+  bool ignore_extra = false;  // restore what the list has, ignore the rest of the file (TensorFlow always does)
   bool fallback = false;      // if the checkpoint is damaged, take the newest intact one beside it
-  int threads = 1;            // that check and copy large tensors
-  // Where checkpoints lie in a directory without a state file: take the newest intact one. Otherwise that is an error.
+  int threads = 1;            // threads that check and copy large tensors
+  // For a directory with checkpoints but no state file: restore the newest intact one. Otherwise that is an error.
   bool restore_newest = false;
-  std::string prefix = {};  // there, only names that begin so count as checkpoints
+  std::string prefix = {};  // in that case, only names that begin with this count as checkpoints
   saved_input restore_input = saved_input::required;
-  // A checkpoint of this step or a later one need not hold the position of this input: no step is to be made with it.
+  // A checkpoint of this step or a later one need not hold the position of this input: no further step is to be trained
+  // with the input.
   std::int64_t input_until = std::numeric_limits<std::int64_t>::max();
 };
 
@@ -33,13 +34,13 @@ struct mismatch {
 
 std::string kind_of(const state_entry& e);
 
-// status::not_found if anything listed here is missing in the file, else invalid_argument. A file without a blob that
-// it may lack is of another program: it need not have the tensors that it may lack either, and if it does not name this
-// library as its writer, its further tensors are no mismatch.
+// Returns the mismatch, of kind not_found if anything in the list is missing in the file, else invalid_argument. A file
+// that lacks a blob that may be lacking (may_lack) is taken to be of another program: it need not have the tensors that
+// may be lacking either, and if it does not name this library as its writer, its further tensors are no mismatch.
 mismatch compare(const state_list& list, const snapshot& content, const restore_options& options);
 
-// Copies a snapshot that fits. A blob may still refuse (it raises): then the blobs before it get back what they held,
-// and no tensor has been touched. Returns a warning: which saved position was passed over, and why.
+// Copies a snapshot that fits. A blob may still refuse its bytes (it raises): then the blobs before it get back what
+// they held, and no tensor has been changed. Returns a warning that says which saved position was ignored, and why.
 std::string copy_into(const state_list& list, const snapshot& content, const restore_options& options = {});
 
 }  // namespace detail

@@ -12,7 +12,7 @@ GRADUS_BODY std::string kind_of(const state_entry& e) {
 GRADUS_BODY mismatch compare(const state_list& list, const snapshot& content, const restore_options& options) {
   std::map<std::string_view, const record*> records;
   for (const auto& r : content.records) records.emplace(r.name, &r);
-  bool foreign = false;  // of another program: it lacks a blob that it may lack
+  bool foreign = false;  // whether the file is of another program: it lacks a blob that may be lacking
   for (const auto& e : list.entries())
     foreign = foreign || (e.may_lack && e.dynamic != nullptr && records.count(e.name) == 0);
   std::string missing, extra, other, model;
@@ -34,7 +34,7 @@ GRADUS_BODY mismatch compare(const state_list& list, const snapshot& content, co
     }
     records.erase(found);
   }
-  // Of a program that is not of this library, what we do not know is its own business.
+  // Entries that another library wrote and this one does not know are ignored.
   if (!options.ignore_extra && (!foreign || content.about.count("library") != 0))
     for (const auto& r : content.records)
       if (records.count(r.name) != 0) add(extra, r.name);
@@ -50,7 +50,7 @@ GRADUS_BODY mismatch compare(const state_list& list, const snapshot& content, co
   return out;
 }
 
-// The step at which the file was written; -1: it does not say.
+// Returns the step at which the file was written; -1 if the file does not have it.
 GRADUS_BODY std::int64_t step_of(const std::map<std::string_view, const record*>& records) {
   const auto found = records.find("global_step");
   std::int64_t step = -1;
@@ -59,7 +59,7 @@ GRADUS_BODY std::int64_t step_of(const std::map<std::string_view, const record*>
   return step;
 }
 
-// Returns a warning if the input is read from its beginning since its position is one in another.
+// Returns a warning if the input is read from its beginning, since the saved position is one in another input.
 GRADUS_BODY std::string load_blob(blob& state, const record& saved, std::int64_t step, const restore_options& options) {
   const bool is_input = state.may_start_anew();
   if (is_input && options.restore_input == saved_input::ignored) return {};

@@ -1,9 +1,10 @@
-// on_notice saves a checkpoint when a callback reports that the machine is about to be taken away (a file that a
-// cloud's agent writes, a metadata server that a thread queries), and ends training after it, or not.
+// on_notice saves a checkpoint when a callback reports that the machine is about to be taken away (the callback may
+// check a file that a cloud's agent writes, or a metadata server that a thread queries). Training ends after it if
+// `stops` is set.
 //
 //   make_trainer<digits>(adam{}, any_of{every_seconds{600}, on_notice{[] { return told.load(); }}}, run_config{...});
 //
-// on_signal.hpp does so for a signal.
+// on_signal.hpp does the same for a signal.
 #pragma once
 #include <functional>
 #include <utility>
@@ -16,13 +17,13 @@ class on_notice {
 public:
   using policy_for = kind::save_when;
 
-  // `told` is called after every step, on the thread that trains, until it returns true: then the step is saved.
-  // Error: invalid_argument without a function.
+  // `told` is called after every step, on the thread that trains, until it returns true; that step is then saved.
+  // Raises invalid_argument for an empty function.
   explicit on_notice(std::function<bool()> told, bool stops = true) : told_(std::move(told)), stops_(stops) {
     if (!told_) raise(status::invalid_argument, "on_notice: expected a function that says whether a notice came");
   }
   bool due(const save_moment&) { return !arrived_ && (arrived_ = told_()); }
-  // True if training is to end: the notice came, and `stops` is set.
+  // Returns true if training is to end: the notice came, and `stops` is set.
   bool stop() const { return stops_ && arrived_; }
 
 private:

@@ -11,7 +11,8 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// Takes the signal over as long as it lives, and restores the former handler. Two at a time for one signal share it.
+// Catches the signal as long as it lives, and then restores the former handler. Two objects at a time for one signal
+// share it.
 class on_signal {
 public:
   using policy_for = kind::save_when;
@@ -19,7 +20,7 @@ public:
   explicit on_signal(int signal, bool stops = true) : stops_(stops), handler_(std::make_shared<handler>(signal)) {}
 
   bool due(const save_moment&);
-  // True if training is to end: the signal came, and `stops` is set.
+  // Returns true if training is to end: the signal came, and `stops` is set.
   bool stop() const { return stops_ && arrived_; }
 
 private:
@@ -33,7 +34,7 @@ private:
 
   private:
     static constexpr int most = 65;
-    // The one thing that a handler can reach is static.
+    // A signal handler can reach only static data.
     static std::array<volatile std::sig_atomic_t, most>& count();
     int signal_;
     struct sigaction before_ {};

@@ -1,9 +1,9 @@
-// Retention decides which checkpoints of a directory are kept when one is added: the newest n, one in so many hours,
-// the best m.
+// Retention decides which checkpoints of a directory are kept when one is added: the newest n, one per interval of
+// hours, and the best m.
 //
-// As tf.train.Saver (max_to_keep, keep_checkpoint_every_n_hours): a checkpoint that is about to be deleted survives for
-// good if it is later than the next hour mark, which then moves on. Beyond TensorFlow: the best m by a metric (its
-// BestExporter keeps models, not checkpoints), and `trim`.
+// As tf.train.Saver (max_to_keep, keep_checkpoint_every_n_hours): a checkpoint that is about to be deleted is kept for
+// good if it is later than the next hour mark, which then moves on. TensorFlow has neither the best m by a metric (its
+// BestExporter keeps models, not checkpoints) nor `trim`.
 #pragma once
 #include <limits>
 
@@ -12,7 +12,7 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// Beside the newest, the `count` checkpoints whose metric is best are kept.
+// Keeps, beside the newest, the `count` checkpoints whose metric is best.
 struct keep_best {
   int count = 0;
   bool higher_is_better = true;
@@ -21,11 +21,11 @@ struct keep_best {
 struct saver_options {
   // Older checkpoints are deleted. 0: all are kept, and the state file names the newest.
   int max_to_keep = 5;
-  // One checkpoint in so many hours survives being superseded, counted from the making of the saver.
+  // One checkpoint in so many hours is kept when it is superseded; the hours count from the construction of the saver.
   double keep_checkpoint_every_n_hours = 10000;
   keep_best best = {};
-  // Delete down to max_to_keep at once. TensorFlow, and false, deletes one per save, also where a longer list was taken
-  // up from a run that kept more.
+  // Delete down to max_to_keep at once. TensorFlow deletes one checkpoint per save, as false does here, also where a
+  // longer list was taken up from a run that kept more.
   bool trim = false;
   // "model-00000150" instead of "model-150".
   bool pad_step_number = false;
@@ -38,8 +38,8 @@ struct saver_options {
 // Raises invalid_argument for options that mean nothing.
 void check(const saver_options& o);
 
-// The list of kept checkpoints and the next hour mark. A value: `with` gives the list after one more save, so that a
-// save that fails half-way leaves the list as it was.
+// The list of kept checkpoints and the next hour mark. It is a value: `with` returns the list after one more save, so
+// that a save that fails half-way leaves the list as it was.
 class retention {
 public:
   retention() = default;
@@ -52,14 +52,14 @@ public:
   // deleted then. A metric that is not finite is the worst.
   retention with(const std::string& name, double now, std::optional<double> metric) const;
 
-  // The list after the newest checkpoint has been measured.
+  // Returns the list after the newest checkpoint has been measured.
   retention measured(double metric) const;
-  // `name` is about to be replaced by another file of the same step.
+  // Takes `name`, which is about to be replaced by another file of the same step, out of the list.
   void supersede(const std::string& name);
 
 private:
-  // After a clock was set back the hour mark goes back with it, and no checkpoint is from the future; else each of
-  // those would be later than the mark and survive for good (in TensorFlow they do).
+  // After the clock was set back, the hour mark is set back too, and no checkpoint keeps a time in the future.
+  // Otherwise each checkpoint with such a time would be later than the mark and kept for good (in TensorFlow they are).
   void set_back(double now);
   void forget(std::size_t i);
   void rank(const std::string& name, double metric);

@@ -38,7 +38,7 @@ GRADUS_BODY retention retention::with(const std::string& name, double now, std::
       const double made = s.timestamps.front();
       next.forget(0);
       if (s.keeps(oldest)) {
-        // One of the best: it is not about to be deleted, so it does not use up an hour mark either.
+        // It is one of the best: it is not about to be deleted, so it does not use up an hour mark either.
       } else if (made > next.next_keep_) {
         next.next_keep_ += options_.keep_checkpoint_every_n_hours * 3600;
       } else {

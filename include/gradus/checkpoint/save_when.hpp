@@ -1,4 +1,4 @@
-// These policies decide when to save; they are called after every step, and compose.
+// These policies decide when to save; they are called after every step, and can be combined.
 //
 //   make_trainer<digits>(adam{}, any_of{every_seconds{600}, every_steps{1000}}, run_config{...});
 //

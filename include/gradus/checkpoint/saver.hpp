@@ -4,16 +4,16 @@
 //   s.save(list, "runs/digits/model", step, {{"model", fingerprint}});
 //   auto found = s.restore_latest(list, "runs/digits");      // nothing: a fresh start
 //
-// A save stages everything under temporary names, gives the checkpoint's files their names, then the state file
-// `checkpoint` its own, and only then deletes superseded files:
-// killed or without power at any instant, the directory holds the last acknowledged checkpoint or a newer one. When
-// save returns, the checkpoint is on the disk. State must stand still during a save (checkpoint/background.hpp copies
-// it; a session's runs wait while base_session::pause_runs() lives). Several threads may use one saver: they wait for
-// one another, as a program's own save does for that of a supervisor's thread.
+// A save first stages all of its files under temporary names, then gives the checkpoint's files their names, then gives
+// the state file `checkpoint` its name, and only then deletes superseded files. If the process is killed or the power
+// fails at any instant, the directory holds the last acknowledged checkpoint or a newer one. When save returns, the
+// checkpoint is on the disk. The state must not change during a save (checkpoint/background.hpp copies it; a session's
+// runs wait while base_session::pause_runs() lives). Several threads may use one saver: their calls wait for one
+// another, for instance a program's own save for that of a supervisor's thread.
 //
-// As tf.train.Saver: max_to_keep, keep_checkpoint_every_n_hours, the state file, pad_step_number. TensorFlow lacks:
-// checksums over every byte, fsync, a restore that fits entirely or changes nothing, and the list of kept checkpoints
-// is taken up from the state file by itself when a run continues.
+// As tf.train.Saver it has max_to_keep, keep_checkpoint_every_n_hours, the state file, and pad_step_number. TensorFlow
+// lacks checksums over every byte, fsync, a restore that fits entirely or changes nothing, and the list of kept
+// checkpoints that a run which continues takes up from the state file without a call.
 #pragma once
 #include <mutex>
 
@@ -40,12 +40,12 @@ struct restored {
   std::string path;
   std::int64_t step = 0;
   metadata about;
-  std::vector<damaged_checkpoint> damaged;  // passed over (restore_options::fallback); the files are kept
+  std::vector<damaged_checkpoint> damaged;  // passed over (restore_options::fallback); their files are kept
   std::string warning;                      // a warning about the restored checkpoint; empty: none
 };
 
 namespace detail {
-// The mutex of an object that is copied and moved while one thread has it: each copy has its own.
+// The mutex of an object that may be copied or moved while only one thread uses it: each copy has its own mutex.
 class own_mutex {
 public:
   own_mutex() = default;
@@ -57,71 +57,77 @@ private:
   mutable std::mutex mutex_;
 };
 
-// saver, whatever its codec, file system and clock.
+// The part of saver that does not depend on the types of its codec, file system and clock.
 class any_saver {
 public:
   any_saver(saver_options options, any_codec codec, any_file_system fs, any_clock clock);
 
-  // Writes the checkpoint of `step`, replacing one of the same name. `prefix` is a path whose last part begins the file
-  // names; its directory is created. `metric` ranks it for saver_options::best. Raises an error that names the failure
-  // and the remedy: then the earlier checkpoints are as they were, and nothing of this one is left.
+  // Writes the checkpoint of `step`, and replaces one of the same name. The last part of the path `prefix` begins the
+  // file names; the directory of `prefix` is created. `metric` ranks the checkpoint for saver_options::best. Raises an
+  // error that names the failure and the remedy; the earlier checkpoints are then as they were, and nothing of this one
+  // is left, unless the error says that the step is saved without an attached file.
   saved save(const state_list& list, std::string_view prefix, std::int64_t step, metadata about = {},
              std::optional<double> metric = {});
 
-  // The same for a given snapshot; the codec and the library are added to its metadata.
+  // Writes a given snapshot in the same way; the names of the codec and of the library are added to its metadata.
   saved save(snapshot content, std::string_view prefix, std::optional<double> metric = {});
 
-  // From now on every checkpoint gets this file beside it, written when the checkpoint is complete: TensorFlow's
+  // Writes a further file beside every checkpoint from now on, when that checkpoint is complete, such as TensorFlow's
   // ".meta".
   void attach(std::string suffix, std::vector<std::byte> bytes);
 
   // Ranks the newest checkpoint by a metric that was measured after it was saved (saver_options::best). Raises
-  // failed_precondition if this saver has saved nothing, or an error of the disk.
+  // failed_precondition if this saver has saved nothing, or an error of the file system.
   saved measured(double metric);
 
-  // Takes these out of the list and deletes them. `directory`: where they are.
+  // Takes the checkpoints with these names, which are in `directory`, out of the list and deletes them.
   saved forget(const std::string& directory, const std::vector<std::string>& names);
-  // Takes up the list of an earlier run by paths, oldest first, as tf.train.Saver.recover_last_checkpoints: those that
-  // are still there are kept as if they had been saved here now. A run that goes on in its directory does it by itself.
+  // Takes up the checkpoints of an earlier run by their paths, oldest first, as
+  // tf.train.Saver.recover_last_checkpoints: those that still exist are kept as if they had been saved here now. A run
+  // that continues in its directory needs no such call.
   void recover_last_checkpoints(const std::vector<std::string>& paths);
-  // This process writes into the directory from now on: it is created, the list of its checkpoints is taken up, and
-  // files of dead processes are cleared. A save does it by itself.
+  // Makes this process the writer of the directory: creates it, takes up the list of its checkpoints, and clears away
+  // files of dead processes. Every save does so too.
   void own(const std::string& directory);
-  // Reads and checks a checkpoint; a problem is in its result().
+  // Reads and checks a checkpoint; the result() of the returned object reports a problem.
   opened_files read(const std::string& path, int threads = 1) const;
 
   // Restores the checkpoint in the file `path`. Raises
-  //   not_found, invalid_argument   it does not exist, or does not fit; every variable that does not is named
-  //   data_loss                     it is damaged; the newest intact checkpoint beside it is named
+  //   not_found, invalid_argument   it does not exist, or does not fit; the error names every variable that does not
+  //   data_loss                     it is damaged; the error names the newest intact checkpoint beside it
   //   failed_precondition           it is of another codec or of a newer version
-  // and then has changed nothing.
+  // Nothing is changed then.
   restored restore(const state_list& list, const std::string& path, const restore_options& options = {}) const;
 
-  // Restores the newest checkpoint that the directory's state file names; nothing if there is neither a state file nor
-  // a checkpoint. Raises the errors of restore: a checkpoint that is named but missing, damaged, or of another step
-  // than its name says is no fresh start (data_loss, or `fallback`). Checkpoints without a state file are none either:
-  // failed_precondition, unless options.restore_newest.
+  // Restores the newest checkpoint that the directory's state file names; returns nothing if there is neither a state
+  // file nor a checkpoint. Raises the errors of restore. A checkpoint that is named but missing (not_found), damaged,
+  // or of another step than its name contains (data_loss) does not count as a fresh start; with `fallback` the next
+  // intact one is restored. Nor do checkpoints without a state file: failed_precondition, unless
+  // options.restore_newest.
   std::optional<restored> restore_latest(const state_list& list, const std::string& directory,
                                          const restore_options& options = {}) const;
-  // The names of checkpoints in a directory that has no state file, the highest step first. Error: failed_precondition
-  // if there are any and options.restore_newest is not set: training must not start anew beside them.
+  // Returns the names of the checkpoints in a directory that has no state file, the highest step first. Raises
+  // failed_precondition if there are any and options.restore_newest is not set: training must not start anew beside
+  // them.
   std::vector<std::string> unlisted(const std::string& directory, const restore_options& options) const;
 
-  // From now on no later save supersedes a checkpoint: the caller deletes by forget.
+  // Keeps every checkpoint from now on: later saves supersede none, and the caller deletes them by forget.
   void keep_all();
 
   // Returns the checkpoints that are kept now, oldest first: file names in the directory of the last save.
   std::vector<std::string> checkpoints() const;
 
 private:
-  // Members without a lock, for a caller that holds it.
+  // These members do not lock; the caller holds the lock.
   void take_over(const std::string& directory);
-  // Puts the list into the state file. Once that has its name, the list is ours, whatever else went wrong.
+  // Writes the list into the state file. Once that file has its name, the saver takes over the list, whatever else
+  // failed.
   file_problem publish(const retention& next);
   void remove_superseded(saved& out);
 
-  // "model-150" with its extension. A checkpoint of several files cannot be replaced at one stroke: where one of this
-  // step is listed already, the new one is "model-150.r1", and the old one is superseded when that is complete.
+  // Returns the file name, such as "model-150" with its extension. A checkpoint of several files cannot be replaced
+  // atomically: where the list already has one of this step, the new one is called "model-150.r1", and the old one is
+  // superseded when the new one is complete.
   std::string free_name(std::string_view prefix, std::int64_t step, std::size_t files,
                         std::vector<std::string>& replaced) const;
 
@@ -129,11 +135,12 @@ private:
 
   using opened = opened_files;
 
-  // Returns the problem of a checkpoint that a list or a directory names; nothing if it may be taken.
+  // Returns the problem of a checkpoint that a list or a directory names; an empty text if it may be restored.
   static std::string is_intact(const opened& file, std::string_view name);
 
-  // `path` if it is intact (empty: there is none), else with fallback the first of its neighbours that is. `directory`
-  // is given if its state file names the path, which then has to be of the step that it says.
+  // Restores `path` if it is intact (an empty path names no file), else, with fallback, the first intact one of the
+  // other checkpoints in the directory. `directory` is given if its state file names the path, whose checkpoint then
+  // has to be of the step that its name contains.
   restored restore_first(const state_list& list, const std::string& path, const restore_options& options,
                          std::vector<damaged_checkpoint> damaged, std::string directory = {}) const;
 

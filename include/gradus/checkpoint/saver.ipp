@@ -50,7 +50,7 @@ GRADUS_BODY saved any_saver::save(snapshot content, std::string_view prefix, std
           text("step ", step, " is not saved: ", describe(p), ". The checkpoints before it are as they were."));
   };
   retention next = kept_;
-  for (const auto& old : replaced) next.supersede(old);  // first: what is replaced takes no other's place
+  for (const auto& old : replaced) next.supersede(old);  // first, so that a replaced checkpoint takes no other's place
   next = next.with(name, clock_.now(), metric);
   const std::string listed = to_text(next.state());
   const auto listed_bytes = std::as_bytes(std::span(listed.data(), listed.size()));
@@ -59,13 +59,14 @@ GRADUS_BODY saved any_saver::save(snapshot content, std::string_view prefix, std
   publication out_of_sight(fs_);
   auto problem = out_of_sight.stage({files.data(), files.size()});
   if (!problem) problem = out_of_sight.stage(std::span(&state_file, 1));
-  // The staged state file announces the checkpoint (folder.hpp), so it has to be there before that.
+  // The staged state file announces the checkpoint (folder.hpp), so it has to be on the disk before the checkpoint has
+  // its name.
   if (!problem) problem = out_of_sight.sync_directory();
   bool checkpoint_there = false;
   if (!problem) problem = out_of_sight.reveal(files.size()), checkpoint_there = !problem || problem.published;
   if (!problem) {
     problem = out_of_sight.reveal(1);
-    // Once the state file has its name, the list is ours, whatever else went wrong.
+    // Once the state file has its name, the saver takes over the list, whatever else failed.
     if (!problem || problem.published) kept_ = next, checkpoint_there = false;
   }
   if (problem) {

@@ -1,10 +1,11 @@
-// A signal_watch notices a signal of the operating system to end the program; a second one ends it at once. POSIX only.
+// A signal_watch reports that a signal asked the program to end; a second signal ends it at once. POSIX only.
 //
 //   const gradus::signal_watch watch;            // SIGTERM and SIGINT
 //   while (!watch.arrived()) work();             // the first one: end in order
 //
-// From the first signal on, each of the signals has its default action: it ends the program. The program's own handler,
-// if it had one, is called as well; a signal that it ignores stays ignored, as those of a shell's background jobs are.
+// From the first signal on, each of the signals has its default action: it ends the program. If the program had a
+// handler of its own, that is called as well. A signal that the program ignores stays ignored, as it is for a shell's
+// background jobs.
 #pragma once
 #include <array>
 #include <csignal>
@@ -16,13 +17,13 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// Takes the signals over until its last copy is gone, and restores the former handlers. Only one does so at a time: a
-// second one that is made meanwhile for the same signals sees them as well.
+// Catches the signals until its last copy is destroyed, which restores the former handlers. Only one object catches a
+// signal at a time: a second one that is made meanwhile for the same signal reports it as well.
 class signal_watch {
 public:
-  // Error: invalid_argument for a number that is no signal, or for a signal that cannot be caught.
+  // Raises invalid_argument for a number that is no signal, or for a signal that cannot be caught.
   explicit signal_watch(std::initializer_list<int> numbers = {SIGTERM, SIGINT});
-  // True if one of them came since this was made.
+  // Returns true if one of the signals came since this object was made.
   bool arrived() const;
 
 private:

@@ -8,7 +8,7 @@
 namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
-// What a handler can reach is static; it reads and writes nothing but this, and calls nothing but sigaction and the
+// A handler can reach only static data; this one reads and writes nothing else, and calls only sigaction and the
 // handler that was there before.
 struct watched_signals {
   static constexpr int most = 65;
@@ -43,7 +43,7 @@ public:
     for (const int s : numbers) {
       const auto at = static_cast<std::size_t>(s);
       seen_.push_back(s);
-      if (all.watched[at] != 0) continue;  // by another one, which gives it back
+      if (all.watched[at] != 0) continue;  // another object catches it and restores the handler
       struct sigaction mine {};
       mine.sa_handler = &detail::watched_signals::take;
       mine.sa_flags = SA_RESTART;

@@ -1,13 +1,13 @@
-// A snapshot policy copies the state aside so that training can go on while a checkpoint is written. It takes the place
-// of the trainer's default, in_place{}, with which training waits until the checkpoint is on the disk:
+// A snapshot policy copies the state so that training can go on while a checkpoint is written. It takes the place of
+// the trainer's default, in_place{}, with which training waits until the checkpoint is on the disk:
 //
-//   copy_snapshot{}     one copy, made at once
+//   copy_snapshot{}     makes one copy, at once
 //   rolling_snapshot{}  a thread copies piece by piece; a writer that would change a piece not yet copied copies it
 //                       first. So the training thread is never stopped for longer than one piece takes
 //   fork_snapshot{}     a child process sees the state as it was (copy on write) and copies it into memory that it
-//                       shares with us. It only copies: nothing that a forked thread must not do. The kernel copies
-//                       every page that training writes meanwhile, which costs more than the copy where all state
-//                       changes in every step: benchmarks/RESULTS.md
+//                       shares with this process. It only copies, and so does nothing that is forbidden after a fork
+//                       in a program with threads. The kernel copies every page that training writes meanwhile, which
+//                       costs more than the copy where all state changes in every step: benchmarks/RESULTS.md
 //
 // The staged bytes are those of one instant, between two steps.
 #pragma once
@@ -40,14 +40,14 @@ struct copy_range {
   std::size_t bytes;
 };
 
-// The layout of staged state: entries of fixed size in one arena, blobs as they are now.
+// The layout of staged state: one arena with the entries of fixed size, and the blobs as they were saved.
 class staged_layout {
 public:
-  // Names, types and places; true if the arena has to be (re)made: then `bytes()` says how large.
+  // Takes up names, types and extents. Returns true if the arena has to be made or made anew, with `bytes()` bytes.
   bool fit(const state_list& list);
   std::size_t bytes() const { return bytes_; }
 
-  // Saves the blobs and points the records into `arena`; the ranges to copy are left in `ranges()`.
+  // Saves the blobs and points the records into `arena`; `ranges()` then returns the ranges to copy.
   void point(const state_list& list, std::byte* arena);
   const std::vector<copy_range>& ranges() const { return ranges_; }
   snapshot& content() { return content_; }
@@ -62,8 +62,9 @@ private:
 }  // namespace detail
 
 // A staging area: `begin` fixes the instant, `complete` waits until everything is copied (on the thread that writes the
-// checkpoint), `content` is the copy. `prepare` allocates and touches the memory ahead of the first save. Code that
-// changes state between begin and complete calls `guard`; `before_step` names the state that it will be called for.
+// checkpoint), and `content` returns the copy. `prepare` allocates and touches the memory ahead of the first save. Code
+// that changes state between begin and complete calls `guard`; `before_step` receives the state for which the guard
+// will be called.
 template <class S>
 concept staging = requires(S& s, const state_list& list, std::span<const std::span<const std::byte>> told) {
   s.prepare(list);
@@ -74,7 +75,7 @@ concept staging = requires(S& s, const state_list& list, std::span<const std::sp
   s.before_step(told);
 };
 
-// With this, training waits until the state is copied in memory; a thread then writes the copy.
+// Training waits until the state is copied in memory; a thread then writes the copy.
 struct copy_snapshot {
   using policy_for = kind::snapshot;
   template <class Saver>
@@ -97,13 +98,13 @@ struct copy_snapshot {
 };
 static_assert(staging<copy_snapshot::area>);
 
-// With this, a thread copies the state piece by piece while training goes on; a piece that a step is about to change is
-// copied before.
+// A thread copies the state piece by piece while training goes on; a piece that a step is about to change is copied
+// before that.
 struct rolling_snapshot {
   using policy_for = kind::snapshot;
   template <class Saver>
   using saves = background_saver<Saver, rolling_snapshot>;
-  // Bytes that are copied at a time.
+  // The number of bytes that are copied at a time.
   std::size_t piece = std::size_t{1} << 20;
 
   class area final : public write_guard {
@@ -114,9 +115,9 @@ struct rolling_snapshot {
 
     void prepare(const state_list& list);
     void begin(const state_list& list);
-    // Copies the remaining pieces; on the writing thread.
+    // Copies the remaining pieces; the thread that writes the checkpoint calls it.
     void complete();
-    // Copies the pieces outside of `told`, whose changes no call announces.
+    // Copies the pieces outside of `told`: the guard is not called for changes there.
     void before_step(std::span<const std::span<const std::byte>> told = {});
     write_guard* guard() { return this; }
     bool active() const override { return active_.load(std::memory_order_acquire); }
@@ -125,7 +126,7 @@ struct rolling_snapshot {
     snapshot& content() { return layout_.content(); }
 
   private:
-    enum : std::uint32_t { waiting, copying, copied };  // words: RISC-V with g++ 12 needs a library to swap bytes
+    enum : std::uint32_t { waiting, copying, copied };  // words, since RISC-V with g++ 12 needs a library to swap bytes
     void ensure(std::size_t i);
 
     std::size_t piece_, places_ = 0;
@@ -139,7 +140,7 @@ struct rolling_snapshot {
 static_assert(staging<rolling_snapshot::area>);
 
 #if defined(__unix__) || defined(__APPLE__)
-// A child process has the state as it was at the save, and writes it while training goes on.
+// A child process has the state as it was at the save, and copies it while training goes on.
 struct fork_snapshot {
   using policy_for = kind::snapshot;
   template <class Saver>
@@ -157,7 +158,7 @@ struct fork_snapshot {
     void prepare(const state_list& list) {
       if (layout_.fit(list)) {
         unmap();
-        bytes_ = layout_.bytes() + 1;  // behind the state a mark: all of it was copied
+        bytes_ = layout_.bytes() + 1;  // one byte after the state marks that all of it was copied
         if (bytes_ != 1) {
           void* at = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
           if (at == MAP_FAILED)
@@ -175,12 +176,12 @@ struct fork_snapshot {
       if (arena_ != nullptr) arena_[layout_.bytes()] = std::byte{0};
       child_ = ::fork();
       if (child_ == 0) {
-        // Another thread may have held any lock at the fork: from here on nothing but copying.
+        // Another thread may have held any lock at the fork: the child does nothing but copy.
         for (const auto& r : ranges) std::memcpy(r.to, r.from, r.bytes);
         if (arena_ != nullptr) arena_[layout_.bytes()] = std::byte{1};
         ::_exit(0);
       }
-      if (child_ < 0)  // no process to be had: a plain copy is as good, only slower
+      if (child_ < 0)  // no process could be made: a plain copy gives the same, only slower
         for (const auto& r : ranges) std::memcpy(r.to, r.from, r.bytes);
     }
     void complete() {
@@ -198,7 +199,7 @@ struct fork_snapshot {
       pid_t found = 0;
       do found = ::waitpid(child_, &how, 0);
       while (found < 0 && errno == EINTR);
-      // Where SIGCHLD is ignored, a child has been waited for, but its exit status is lost (ECHILD).
+      // Where SIGCHLD is ignored, waitpid has waited for the child, but the exit status is lost (ECHILD).
       const bool fine = (found == child_ ? WIFEXITED(how) && WEXITSTATUS(how) == 0 : errno == ECHILD) &&
                         (arena_ == nullptr || arena_[layout_.bytes()] == std::byte{1});
       child_ = -1;

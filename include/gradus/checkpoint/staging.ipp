@@ -68,7 +68,7 @@ GRADUS_BODY void rolling_snapshot::area::prepare(const state_list& list) {
   for (const auto& r : layout_.ranges())
     for (std::size_t at = 0; at < r.bytes; at += piece_)
       pieces_.push_back({r.from + at, r.to + at, std::min(piece_, r.bytes - at)});
-  // In the order of addresses, so that before_write finds its pieces.
+  // The pieces are in the order of addresses, so that before_write finds those that it needs.
   std::sort(pieces_.begin(), pieces_.end(), [](const auto& a, const auto& b) { return std::less<>{}(a.from, b.from); });
   if (pieces_.size() > places_) {
     states_ = std::make_unique<std::atomic<std::uint32_t>[]>(pieces_.size());

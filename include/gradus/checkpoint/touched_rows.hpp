@@ -1,5 +1,5 @@
 // This header records which rows of large tables have changed since the last checkpoint, for delta checkpoints
-// (checkpoint/delta.hpp). A mark costs a bit that is set; a table of a hundred million rows has 12.5 MB of them.
+// (checkpoint/delta.hpp). Each row takes one bit, so a table of a hundred million rows takes 12.5 MB.
 #pragma once
 #include <algorithm>
 #include <bit>
@@ -15,13 +15,13 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// A bit for each row of a table says if it was touched.
+// One bit for each row of a table, set if the row was touched.
 class touched_rows {
 public:
   explicit touched_rows(std::int64_t rows) : rows_(rows), words_(static_cast<std::size_t>((rows + 63) / 64)) {}
 
   void mark(std::int64_t row);
-  // Marks the rows of one sparse update, in any order, also more than once.
+  // Marks the rows of one sparse update, which may be in any order and occur more than once.
   template <std::integral Index>
   void mark(std::span<const Index> rows) {
     for (const Index row : rows) mark(static_cast<std::int64_t>(row));
@@ -40,22 +40,23 @@ private:
   std::vector<std::uint64_t> words_;
 };
 
-// A row_tracker holds the tables of a state list whose changed rows are tracked, and these rows. Only one thread may
-// use it at a time.
+// A row_tracker holds the tables of a state list whose changed rows are tracked, and the marks of these rows. Only one
+// thread may use it at a time.
 class row_tracker {
 public:
-  // Tracks the entry `name` as a table with so many rows, its first extent. Raises already_exists.
+  // Tracks the entry `name` as a table with so many rows, which is its first extent. Raises already_exists.
   touched_rows& table(std::string_view name, std::int64_t rows);
-  // Tracks the entry `name` with that table, in whose rows it changes: its slots, its moving average.
+  // Tracks the entry `name`, such as a slot or a moving average, by the marks of that table: it changes in the same
+  // rows.
   void follows(std::string_view name, std::string_view table);
-  // Stays where it is as long as the tracker does. Raises not_found.
+  // Returns the rows of a table; the reference stays valid as long as the tracker does. Raises not_found.
   touched_rows& rows_of(std::string_view table);
   // Returns the rows of an entry; nullptr if it is not tracked.
   const touched_rows* find(std::string_view entry) const;
 
-  // Takes the marks so far; from here on they are collected anew.
+  // Returns the marks so far and clears them; later marks are collected anew.
   row_tracker take();
-  // Puts back marks that were taken, and not saved.
+  // Puts back marks that were taken but not saved.
   void put_back(const row_tracker& marks);
   void clear();
 

@@ -1,4 +1,4 @@
-// These functions wait for the checkpoints that another process trains, for an evaluator. As
+// These functions wait for the checkpoints that another process writes while it trains; an evaluator calls them. As
 // tf.train.checkpoints_iterator and contrib's wait_for_new_checkpoint: the directory's state file is read every second;
 // a consumer that is slower than the saver sees only the newest.
 #pragma once
@@ -14,14 +14,14 @@ namespace gradus::inline GRADUS_BUILD {
 struct wait_options {
   double timeout = std::numeric_limits<double>::infinity();  // seconds; then nothing is returned
   double poll = 1;                                           // seconds between two looks
-  // This function waits; it returns false to give up (a stop token, a coordinator). Left out: the thread sleeps, by the
-  // clock where that is tasks.
+  // Called to wait; it returns false to give up (a stop token, a coordinator). If it is empty, the thread sleeps, by
+  // the clock where the clock is a task system.
   std::function<bool(double seconds)> pass = {};
-  cancellation* stop = nullptr;  // gives up at once when it is cancelled: a coordinator's stopping()
+  cancellation* stop = nullptr;  // the wait ends at once when this is cancelled: a coordinator's stopping()
 };
 
-// Returns the path of the newest checkpoint once it is another one than `last` (empty: any); empty after the time-out
-// or a stop. A state file that is damaged or being made is "not yet".
+// Waits until the newest checkpoint is another one than `last` (empty: any), and returns its path; returns an empty
+// text after the time-out or a stop. While a state file is damaged or being written, the function keeps waiting.
 template <file_system F, clock Clock = system_clock>
 std::string wait_for_new_checkpoint(const F& fs, const std::string& directory, std::string_view last = {},
                                     const wait_options& options = {}, const Clock& clock = {}) {

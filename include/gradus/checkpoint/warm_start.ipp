@@ -102,7 +102,7 @@ GRADUS_BODY warm_started warm_start(std::span<const warm_start_target> targets, 
   std::map<std::string_view, const record*> records;
   for (const auto& r : content.records) records.emplace(r.name, &r);
 
-  // An object-based checkpoint knows the names; a map that is given replaces its own.
+  // An object-based checkpoint maps names to keys itself; a map in the settings replaces that one.
   auto previous = settings.var_name_to_prev_var_name;
   const auto objects = records.find(detail::object_graph_key);
   const bool by_objects = previous.empty() && objects != records.end();
@@ -160,7 +160,7 @@ GRADUS_BODY warm_started warm_start(std::span<const warm_start_target> targets, 
     }
   }
 
-  // From here on nothing can fail.
+  // Nothing can fail from here on.
   warm_started out{source, plans.size(), {}, {}, {}};
   if (groups.empty() && !targets.empty()) out.warning = detail::nothing_chosen(targets, settings);
   for (const auto& p : plans) {
@@ -232,7 +232,7 @@ GRADUS_BODY warm_started warm_start(std::span<const warm_start_target> targets, 
                               ? std::string()
                               : text(" (and \"", settings.ckpt_to_initialize_from, "\" is no directory)"),
                           ". Nothing was changed."));
-  // Found through a state file, it has to be of the step that is said there.
+  // A checkpoint that was found through a state file has to be of the step that its name contains.
   if (try_read_state(fs, join_path(settings.ckpt_to_initialize_from, state_file_name), listed).file.error == 0)
     if (const auto other = detail::wrong_step(path, read.content); !other.empty())
       raise(status::data_loss, text("cannot warm-start from \"", path, "\": ", other, ". Nothing was changed."));

@@ -1,6 +1,6 @@
 // These settings, with TensorFlow's names, choose the variables that a warm start takes over.
 //
-// This header stands apart from the others of this room, since <regex> costs a second of compile time and needs
+// This header is separate from the others of this room, since <regex> costs a second of compile time and needs
 // exceptions.
 #pragma once
 #include <initializer_list>
@@ -13,12 +13,12 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// A variable itself in a list of variables: its full name, not an expression.
+// An element of a list of variables: the full name of a variable, not an expression.
 struct variable_named {
   std::string name;
 };
 
-// This chooses the variables to warm-start:
+// The choice of the variables to warm-start:
 //   ".*"                               an expression, over the trainable variables (also the default)
 //   {".*"}, {"v1", "v2[^/]"}           a list of expressions, over all variables (accumulators, moving averages, ...)
 //   {variable_named{"v1"}}             a list of variables
@@ -58,18 +58,19 @@ struct warm_start_settings {
   std::string ckpt_to_initialize_from =
       {};  // a checkpoint's path, with or without extension; a directory: its newest; or an export (a SavedModel)
   variables_to_warm_start vars_to_warm_start = {};
-  // By full name (of a partitioned variable, not of its parts), without ":0".
+  // The keys are full names (of a partitioned variable, not of its parts), without ":0".
   std::map<std::string, vocab_info> var_name_to_vocab_info = {};
   std::map<std::string, std::string> var_name_to_prev_var_name =
-      {};  // what it was called; does not change which are taken
-  // Not TensorFlow's: expressions must match a whole name (with or without ":0"), so that "v1" is v1 alone.
+      {};  // the former name; the map does not change which variables are chosen
+  // TensorFlow does not have this: expressions must match a whole name (with or without ":0"), so that "v1" is v1
+  // alone.
   bool match_whole_names = false;
   reader_limits limits = {};  // of the checkpoint and of vocabulary files
 };
 
-// A variable here, or a part of one that lives here.
+// A variable of this process, or the part of a variable that this process holds.
 struct warm_start_target {
-  std::string name;  // "w", "w/Adam"; of a part its own: "emb/part_0", which is what expressions see
+  std::string name;  // "w", "w/Adam"; for a part its own name, "emb/part_0", which expressions are matched with
   dtype type = dtype::none;
   extents dims;
   std::span<std::byte> bytes;
@@ -87,10 +88,10 @@ struct warm_start_group {
   std::vector<const warm_start_target*> parts;
 };
 
-// Returns the targets that the settings choose, by full name, each once.
+// Returns the targets that the settings choose, grouped by full name; each name occurs once.
 std::vector<warm_start_group> chosen(std::span<const warm_start_target> targets, const warm_start_settings& s);
 
-// Refuses keys of a map that no chosen variable has. Raises invalid_argument.
+// Checks that each key of a map names a chosen variable. Raises invalid_argument.
 template <class Map>
 void check_used(const Map& map, const std::vector<warm_start_group>& groups, const char* setting) {
   std::string unused, viable;

@@ -1,10 +1,10 @@
-// This header lists every codec of the library as types, for programs that take any checkpoint and for tests that run
+// This header lists every codec of the library as types, for programs that read any checkpoint and for tests that run
 // over all:
 //
 //   all_codecs::with("runs/digits", posix{}, [&](auto codec, const std::string& path) { ... });      as with_codec<...>
 //   all_codecs::for_each([]<class C>(std::type_identity<C>) { std::puts(C::name.data()); });
 //
-// It needs cereal. A program that takes fewer names them: with_codec<flat_binary, safetensors>(...).
+// It needs cereal. A program that reads fewer formats lists their codecs: with_codec<flat_binary, safetensors>(...).
 #pragma once
 #include <type_traits>
 
@@ -21,7 +21,7 @@ namespace gradus::inline GRADUS_BUILD {
 template <codec... Codecs>
 struct codec_list {
   static constexpr std::size_t size = sizeof...(Codecs);
-  // f(std::type_identity<codec>{}) for each.
+  // Calls f(std::type_identity<codec>{}) for each codec.
   template <class F>
   static constexpr void for_each(F&& f) {
     (f(std::type_identity<Codecs>{}), ...);
@@ -33,7 +33,7 @@ struct codec_list {
   }
 };
 
-// sharded<C> is found for each C, and not listed.
+// sharded<C> is detected for each C, and therefore not listed.
 using all_codecs =
     codec_list<flat_binary, cereal_binary, cereal_portable, cereal_json, safetensors, npz, tensor_bundle>;
 

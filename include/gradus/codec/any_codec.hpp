@@ -1,4 +1,4 @@
-// `any_codec` is a type-erased codec: a saver calls it once for a file.
+// `any_codec` is a type-erased codec: a saver calls it once per file.
 #pragma once
 #include "codec.hpp"
 

@@ -1,5 +1,6 @@
-// A tensor bundle read, from this library, TensorFlow or anyone: everything is checked before anything is returned. The
-// records are views into the data files; only what lies there in pieces is copied together.
+// This header reads a tensor bundle of this library, of TensorFlow or of another writer: everything is checked before
+// anything is returned. The records are views into the data files; only tensors that are there in pieces are copied
+// together.
 #pragma once
 #include "bundle_encode.hpp"
 
@@ -19,7 +20,7 @@ private:
 
   bool refuse(std::string why, status kind = status::data_loss);
   bool refuse_tensor(const item& i, const std::string& why);
-  // Keys of slices are no text.
+  // Returns a key for messages: the keys of slices are no text.
   static std::string shown(std::string_view key);
   void warn(const std::string& what) { out_.warning += text(out_.warning.empty() ? "" : "; ", what); }
 
@@ -27,19 +28,20 @@ private:
 
   bool open_shards();
 
-  // Every entry says how many bytes it must have, has them inside its file, and shares them with no other.
+  // Checks that every entry has the bytes that its type and extents need, that they lie inside its file, and that no
+  // two entries share bytes.
   bool check_places();
 
   std::span<const std::byte> bytes_at(const bundle_entry& e) const;
   bool refuse_data(const item& i, const std::string& why);
-  // A record without its bytes; an opaque one if this library has no such type or rank.
+  // Returns a record without its bytes; an opaque one if this library has no such type or rank.
   record record_of(const item& i);
 
-  // Everything that has bytes: checksums, and records of all but slices.
+  // Checks the checksums of all entries with bytes, and makes records of all but slices.
   bool take_tensors();
   bool take_strings(const item& i, std::span<const std::byte> bytes);
 
-  // Tensors in slices.
+  // Puts together the tensors that are stored in slices.
   bool take_wholes();
 
   bool finish();

@@ -44,7 +44,8 @@ GRADUS_BODY bool bundle_decoder::read_index() {
   sorted_table table;
   if (auto problem = table.open(file); !problem.empty()) return refuse(text("its .index is damaged: ", problem));
   bool first = true;
-  // Keys share bytes in the file, not in memory: no more of them than any table of TensorFlow's makes.
+  // Keys share bytes in the file but not in memory, so their total length is limited to more than any table of
+  // TensorFlow's has.
   std::uint64_t key_bytes = 0;
   status kind = status::data_loss;
   auto problem = table.each([&](std::string_view key, std::span<const std::byte> value) -> std::string {
@@ -72,7 +73,7 @@ GRADUS_BODY bool bundle_decoder::open_shards() {
     auto& bytes = data_.emplace_back();
     if (const auto p = files_.open(bundle_data_suffix(s, shards_), bytes)) {
       out_ = unopened(p);
-      if (p.error == ENOENT) out_.kind = status::data_loss;  // the index is there, so this is half a checkpoint
+      if (p.error == ENOENT) out_.kind = status::data_loss;  // the index exists, so this is an incomplete checkpoint
       return false;
     }
   }
@@ -173,7 +174,7 @@ GRADUS_BODY bool bundle_decoder::take_strings(const item& i, std::span<const std
   elements_of(i.entry, n);
   if (auto problem = read_bundle_strings(bytes, n, crc); !problem.empty()) return refuse_data(i, problem);
   if (crc != i.entry.crc) return refuse_data(i, text("its checksum does not fit its ", bytes.size(), " bytes"));
-  if (i.entry.dims.empty()) {  // one string: its length and a checksum stand before it
+  if (i.entry.dims.empty()) {  // one string: its length and a checksum come before it
     varint_source in(bytes);
     in.varint(), in.take(4);
     bytes = bytes.last(in.left());
@@ -193,7 +194,7 @@ GRADUS_BODY bool bundle_decoder::take_wholes() {
   std::size_t used = 0;
   for (const auto& i : items_) {
     if (i.entry.slices.empty()) continue;
-    // What is opaque is put together as rows of bytes, where there is an axis left for them.
+    // An opaque tensor is put together as rows of bytes, where one more axis is possible.
     record whole = record_of(i);
     const auto opaque = whole.opaque;
     const std::size_t width = bundle_width(i.entry.type);

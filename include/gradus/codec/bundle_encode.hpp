@@ -1,5 +1,5 @@
-// A snapshot laid out as a tensor bundle: data files in the order of the tensors' names, then the index. The codec is
-// tensor_bundle.hpp; what it writes is what TensorFlow's BundleWriter writes, byte for byte.
+// This header lays a snapshot out as a tensor bundle: data files in the order of the tensors' names, then the index.
+// The codec is tensor_bundle.hpp; the bytes are those of TensorFlow's BundleWriter.
 #pragma once
 #include "../store/sorted_table.hpp"
 #include "bundle_entry.hpp"
@@ -11,19 +11,19 @@ namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
 
-// tensor_bundle's.
+// The settings of tensor_bundle.
 struct bundle_settings {
   int shards = 1;
   std::optional<tensorflow_names> names = {};
   partition_map parts = {};
 };
 
-// One piece of data on its way into a bundle.
+// One piece of data that is to be put into a bundle.
 struct bundle_item {
   std::string place;  // items are laid out in this order: the name of the tensor, or of the one that it is a part of
   std::string key;
   bundle_entry entry;
-  std::span<const std::byte> head, body;  // the head is of strings
+  std::span<const std::byte> head, body;  // the head is that of string tensors
 };
 
 class bundle_encoder {
@@ -35,19 +35,19 @@ public:
 private:
   [[noreturn]] static void refuse(const std::string& why);
 
-  // Returns whether TensorFlow has a type for this opaque tensor.
+  // Returns true if TensorFlow has a type for this opaque tensor.
   static bool takes(const record& r);
   static bool variants_in(const record& r, std::uint32_t& crc);
 
   void add(const record& r, metadata& about);
   void add_part(const record& r, const slice_of& slice, bundle_item& item);
-  // A blob is a string scalar, unless metadata say that it is the bytes of a string tensor that was read.
+  // Adds a blob as a string scalar, unless the metadata note that it is the bytes of a string tensor that was read.
   void add_strings(const record& r, metadata& about, bundle_item& item);
   static bool read_extents(std::string_view s, std::vector<std::int64_t>& dims);
   void add_notes(const snapshot& content, const metadata& about);
   static void check(const std::string& full, const std::vector<part_record>& parts);
 
-  // Every item into a shard, every shard into a file, then the index.
+  // Puts every item into a shard and every shard into a file, then writes the index.
   void lay_out();
 
   const bundle_settings& settings_;

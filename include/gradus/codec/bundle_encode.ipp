@@ -150,7 +150,7 @@ GRADUS_BODY void bundle_encoder::lay_out() {
     if (!index.emplace(key, bytes_of(e)).second) refuse(text("\"", key, "\" stands in it twice"));
   };
   for (auto& i : items_) {
-    // Where the middle of its bytes falls if all bytes are divided evenly.
+    // The shard is the one in which the middle of the item's bytes falls if all bytes are divided evenly.
     const double middle = static_cast<double>(before) + static_cast<double>(bytes_in(i)) / 2;
     const auto shard = static_cast<std::size_t>(middle / static_cast<double>(total + 1) * settings_.shards);
     before += bytes_in(i);

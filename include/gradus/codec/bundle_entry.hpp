@@ -1,5 +1,6 @@
-// This header reads and writes the index of a tensor bundle: TensorFlow's BundleHeaderProto, BundleEntryProto and
-// TensorSliceProto as bytes, read as hostile; and the bytes of string tensors. docs/formats/tensor_bundle.md.
+// This header reads and writes the index of a tensor bundle (TensorFlow's BundleHeaderProto, BundleEntryProto and
+// TensorSliceProto as bytes, which are not trusted when read), and the bytes of string tensors.
+// docs/formats/tensor_bundle.md describes them.
 //
 //   header = num_shards 1, endianness 2 (0 little), version 3 { producer 1, min_consumer 2, bad_consumers 3 }
 //   entry  = dtype 1, shape 2 { dim 2 { size 1 }, unknown_rank 3 }, shard_id 3, offset 4, size 5, crc32c 6 (fixed32,
@@ -17,11 +18,11 @@
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
-// TensorFlow's numbers for types that we do not compute with.
+// TensorFlow's numbers for types that this library does not compute with.
 inline constexpr int bundle_strings = 7, bundle_variant = 21, bundle_version = 1, most_bundle_shards = 99999;
-inline constexpr int most_bundle_type = 100;  // from here on TensorFlow's numbers are of references to types
-// Returns the size in bytes of an element of a TensorFlow type; 0 if that is not fixed, or it is none that a checkpoint
-// holds.
+inline constexpr int most_bundle_type = 100;  // TensorFlow's numbers from here on are of references to types
+// Returns the size in bytes of an element of a TensorFlow type; 0 if that is not fixed, or if no checkpoint holds the
+// type.
 constexpr std::size_t bundle_width(int type) {
   constexpr std::string_view widths = "048412108811142222g200481100011";  // types 0, 1, 2, ...
   static_assert(widths.size() == 31);
@@ -30,12 +31,12 @@ constexpr std::size_t bundle_width(int type) {
   return c == 'g' ? 16 : static_cast<std::size_t>(c - '0');
 }
 
-// The name of a type that is none of ours, whatever its number; and the number of a name, 0 if it is none of
-// TensorFlow's.
+// bundle_type_name returns the name of any type, by its TensorFlow number; bundle_type_of returns the number of a name,
+// 0 if TensorFlow has no such type.
 std::string bundle_type_name(int type);
 int bundle_type_of(std::string_view name);
 
-// One axis of a slice; a length of -1 is all of it.
+// One axis of a slice; a length of -1 is the whole axis.
 struct bundle_extent {
   std::int64_t start = 0, length = -1;
 };
@@ -51,47 +52,49 @@ struct bundle_entry {
 
 // ---- writing
 
-// An int32 or int64 that is left out if it is 0; its key is (field << 3), wire type 0.
+// Writes an int32 or int64, which is left out if it is 0; its key is (field << 3), wire type 0.
 void put_integer_if(std::vector<std::byte>& out, unsigned field, std::int64_t n);
 void put_message(std::vector<std::byte>& out, unsigned field, std::span<const std::byte> message);
 
 std::vector<std::byte> bundle_header_bytes(int shards);
 std::vector<std::byte> bytes_of(const bundle_entry& e);
 
-// Returns the key under which the bytes of a slice stand. It begins with a zero byte, so that slices come after the
-// header and before all names.
+// Returns the key of a slice's bytes. It begins with a zero byte, so that slices come after the header and before all
+// names.
 std::string bundle_slice_key(std::string_view name, const bundle_slice& slice);
 
-// ---- reading. Each gives what is wrong, or nothing.
+// ---- reading. Each function returns the problem, or an empty text.
 
-// The fields of a message: field(number, wire type, integer, bytes) gives what it has against one. Groups are refused.
+// Called for each field of a message, field(number, wire type, integer, bytes); it returns its problem with the field,
+// or an empty text. Groups are refused.
 using bundle_field = std::function<std::string(std::uint32_t, unsigned, std::uint64_t, std::span<const std::byte>)>;
 std::string each_field(std::span<const std::byte> message, const bundle_field& field);
-// Protobuf's int32 is cut from 64 bits; what does not fit was never written.
+// Protobuf's parsers cut an int32 from 64 bits; here a number that does not fit returns false, since no writer makes
+// it.
 bool as_int32(std::uint64_t bits, std::int64_t& n);
 
 std::string read_bundle_header(std::span<const std::byte> message, int& shards, status& kind);
 
 std::string read_bundle_entry(std::span<const std::byte> message, bundle_entry& e);
 
-// Elements of an entry; false if that overflows.
+// Computes the number of elements of an entry; returns false if that overflows.
 bool elements_of(const bundle_entry& e, std::uint64_t& n);
 
 // ---- string tensors
 
-// How a length is summed up: as a u32, or as a u64 if it is too long for that.
+// Extends a checksum by a length: as a u32, or as a u64 if it is too long for that.
 std::uint32_t extend_by_length(std::uint32_t crc, std::uint64_t length);
-// Returns the bytes before the strings; and the masked checksum of the entry.
+// Returns the bytes before the strings, and sets `entry_crc` to the masked checksum of the entry.
 std::vector<std::byte> bundle_string_head(std::span<const std::span<const std::byte>> strings,
                                           std::uint32_t& entry_crc);
-// Checks the bytes of n strings; `entry_crc` gets the masked checksum that the entry must have, `strings` (if given)
-// the strings. Gives what is wrong, or nothing.
+// Checks the bytes of n strings; sets `entry_crc` to the masked checksum that the entry must have, and `strings` (if
+// given) to the strings. Returns the problem, or an empty text.
 std::string read_bundle_strings(std::span<const std::byte> bytes, std::uint64_t n, std::uint32_t& entry_crc,
                                 std::vector<std::span<const std::byte>>* strings = nullptr);
 
 // ---- variants
 
-// The same of n variants, each with its length before it and a checksum of all so far behind it.
+// The same for n variants, each with its length before it and, after it, a checksum of all bytes so far.
 std::string read_bundle_variants(std::span<const std::byte> bytes, std::uint64_t n, std::uint32_t& entry_crc);
 
 }  // namespace gradus::detail

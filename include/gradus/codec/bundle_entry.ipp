@@ -52,7 +52,7 @@ GRADUS_BODY std::vector<std::byte> bytes_of(const bundle_entry& e) {
       std::vector<std::byte> extent;
       if (axis.length >= 0) {
         put_integer_if(extent, 1, axis.start);
-        put_varint(extent, 2u << 3), put_varint(extent, static_cast<std::uint64_t>(axis.length));  // of a oneof
+        put_varint(extent, 2u << 3), put_varint(extent, static_cast<std::uint64_t>(axis.length));  // in a oneof
       }
       put_message(message, 1, extent);
     }
@@ -124,7 +124,7 @@ GRADUS_BODY std::string read_bundle_header(std::span<const std::byte> message, i
 }
 
 GRADUS_BODY std::string read_bundle_entry(std::span<const std::byte> message, bundle_entry& e) {
-  constexpr std::size_t most_axes = 254, most_slices = 65536;  // TensorFlow's own limit; and one that no one needs
+  constexpr std::size_t most_axes = 254, most_slices = 65536;  // TensorFlow's own limit; more than anyone needs
   std::int64_t type = 0;
   const auto extents_of = [](std::span<const std::byte> m, bundle_extent& x) {
     bool has_length = false;

@@ -66,7 +66,7 @@ GRADUS_BODY std::pair<std::string, std::string> slot_parts(const std::string& na
 namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY void tensorflow_names::to_tensorflow(snapshot& content, std::deque<std::vector<std::byte>>& owned) const {
-  std::vector<std::string> known;  // names are looked up as they were
+  std::vector<std::string> known;  // names are looked up as they were before the conversion
   for (const auto& r : content.records) known.push_back(r.name);
   std::sort(known.begin(), known.end());
   for (auto& r : content.records) {
@@ -107,20 +107,20 @@ GRADUS_BODY void tensorflow_names::from_tensorflow(snapshot& content, std::deque
   std::sort(known.begin(), known.end());
   const auto there = [&known](const std::string& name) { return std::binary_search(known.begin(), known.end(), name); };
   const std::string prefix = scope.empty() ? "" : scope + "/", slot = called.empty() ? optimizer : called;
-  // The variable that a slot belongs to, also by the old names of slots of parts; empty: none.
+  // Returns the variable that a slot belongs to, also by the old names of slots of parts; empty: there is none.
   const auto owner = [&](const std::string& variable) -> std::string {
     if (there(variable)) return variable;
     constexpr std::string_view part = "/part_0";
     if (!variable.ends_with(part)) return {};
     const std::string inner = variable.substr(0, variable.size() - part.size());
     if (there(inner)) return inner;
-    // "dnn/hidden/weights/idden/weights": a name and its own end
+    // "dnn/hidden/weights/idden/weights": a name, followed by an end of itself
     for (auto at = inner.find('/'); at != inner.npos; at = inner.find('/', at + 1))
       if (there(inner.substr(0, at)) && inner.substr(0, at).ends_with(inner.substr(at + 1))) return inner.substr(0, at);
     return {};
   };
 
-  std::map<std::string, std::int64_t> factors;  // of each optimizer's powers
+  std::map<std::string, std::int64_t> factors;  // the number of factors in each optimizer's powers
   const auto each_power = [&](auto&& f) {
     for (auto& r : content.records) {
       if (!r.name.starts_with(prefix) || !detail::is_scalar(r, float32)) continue;
@@ -136,7 +136,8 @@ GRADUS_BODY void tensorflow_names::from_tensorflow(snapshot& content, std::deque
     const float value = detail::scalar_in<float>(r);
     const double beta = which == 1 ? beta1 : beta2;
     const auto found = factors.find(number);
-    // A power that has become 0 says nothing; the other one, or else the step, does.
+    // From a power that has become 0 the number of factors cannot be derived; the other power, or else the step, gives
+    // it.
     const std::int64_t n = found != factors.end() ? found->second : value == 0 ? content.step + 1 : 0;
     const bool exact = n != 0 && detail::running_power(static_cast<float>(beta), n) == value;
     detail::replace_scalar(r, exact ? detail::running_power(beta, n) : static_cast<double>(value), owned);

@@ -1,4 +1,4 @@
-// A tensor bundle of ours holds notes beside its tensors, in one string scalar that TensorFlow never reads.
+// A tensor bundle of this library holds notes beside its tensors, in one string scalar that TensorFlow never reads.
 #pragma once
 #include <charconv>
 #include <cstring>
@@ -11,11 +11,11 @@ namespace gradus::inline GRADUS_BUILD::detail {
 // ".data-00001-of-00004"
 std::string bundle_data_suffix(std::int64_t shard, int shards);
 
-// The string scalar that holds what TensorFlow has no place for: "step 7" and lines of key=value, where \\, \n and \e
+// The string scalar for data for which TensorFlow has no place: "step 7" and lines of key=value, where \\, \n and \e
 // stand for a backslash, a new line, and an equals sign in a key.
 struct bundle_notes {
   static constexpr std::string_view name = "_gradus";
-  // Metadata "strings names" -> "[2]": the blob "names" is a string tensor of these extents, as its file holds it.
+  // Metadata "strings names" -> "[2]": the blob "names" is a string tensor of these extents, in the bytes of its file.
   static constexpr std::string_view strings_key = "strings ";
 
   static std::string escaped(std::string_view s, bool key);
@@ -24,7 +24,7 @@ struct bundle_notes {
   static bool read(std::string_view s, std::optional<std::int64_t>& step, metadata& about);
 };
 
-// Returns the value of a scalar that counts steps, whatever its type; nothing if it is none.
+// Returns the value of a scalar that counts steps, of type int64, int32 or float32; nothing if the record is none.
 std::optional<std::int64_t> step_of(const record& r);
 
 }  // namespace gradus::detail

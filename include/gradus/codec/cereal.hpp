@@ -1,12 +1,13 @@
-// cereal_binary and cereal_portable: the frame of our checkpoints (frame.hpp) around a manifest that cereal writes and
-// reads, as a Binary or as a PortableBinary archive. The only door to cereal (https://uscilab.github.io/cereal);
-// include it to name one as a policy. It needs exceptions and RTTI. A third, cereal_json, has a header of its own.
+// cereal_binary and cereal_portable: the frame of this library's checkpoints (frame.hpp) around a manifest that cereal
+// writes and reads, as a Binary or as a PortableBinary archive. cereal (https://uscilab.github.io/cereal) is used here
+// and nowhere else; include this header to name one of the codecs as a policy. It needs exceptions and RTTI. A third
+// codec, cereal_json, has a header of its own.
 //
-// Any program with cereal can read the manifest, from byte 64 on; docs/formats/checkpoint.md says what is in it.
-// Tensors are not in the archive: they lie behind it, raw.
+// Any program with cereal can read the manifest, from byte 64 on; docs/formats/checkpoint.md describes its content.
+// Tensors are not in the archive: they follow it, raw.
 //
-// A bare cereal archive believes its file: nine bytes that ask for 2^32 floats make it allocate 16 GB. So reading here
-// goes through the archive number by number, and every length is held against the bytes that are left.
+// A plain cereal archive trusts its file: nine bytes that ask for 2^32 floats make it allocate 16 GB. So the archive is
+// read here number by number, and every length is compared with the bytes that are left.
 #pragma once
 #include <cereal/archives/binary.hpp>
 #include <cereal/archives/portable_binary.hpp>
@@ -22,7 +23,7 @@ namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
 
-// A tensor as cereal's ordinary containers know it.
+// A tensor in cereal's ordinary containers.
 struct cereal_entry {
   std::string name;
   std::uint8_t type = 0, blob = 0;
@@ -45,7 +46,7 @@ public:
   std::size_t left() const { return static_cast<std::size_t>(egptr() - gptr()); }
 };
 
-// Reads a binary archive and does not trust its lengths. After `bad()` everything is zero or empty.
+// Reads a binary archive and does not trust its lengths. Once `bad()` is true, everything returned is zero or empty.
 template <class Archive>
 class cereal_source {
 public:
@@ -59,7 +60,7 @@ public:
     if (fits(sizeof n)) archive_(n);
     return n;
   }
-  // Returns a container's length, of elements that take at least `least` bytes each.
+  // Returns a container's length, where its elements take at least `least` bytes each.
   std::size_t length(std::size_t least) {
     const auto n = number<cereal::size_type>();
     if (n > left() / least) bad_ = true;
@@ -100,7 +101,7 @@ inline std::vector<cereal_entry> cereal_entries(const manifest& m) {
   return entries;
 }
 
-// The manifest behind its layout number, from either binary archive.
+// Reads the manifest, which follows its layout number, from either binary archive.
 template <class Archive>
 std::string read_cereal_manifest(std::span<const std::byte> body, std::uint32_t layout, manifest& m) {
   cereal_source<Archive> in(body);
@@ -138,7 +139,7 @@ std::string read_cereal_manifest(std::span<const std::byte> body, std::uint32_t 
   return {};
 }
 
-// Both codecs share this: `read(body, manifest)` may throw cereal's exceptions.
+// Decodes for both codecs: `read(body, manifest)` may throw cereal's exceptions.
 template <class Read>
 decoded cereal_decode(std::string_view name, std::string_view suffix, checkpoint_files& files, Read&& read) {
   std::span<const std::byte> file;
@@ -176,9 +177,9 @@ struct cereal_portable {
   }
   decoded decode(checkpoint_files& files) const { return detail::cereal_decode(name, extension, files, &read); }
 
-  // Also of the files that cereal_binary wrote before version 0.4.
+  // Also reads the files that cereal_binary wrote before version 0.4.
   static std::string read(std::span<const std::byte> body, detail::manifest& m) {
-    // cereal takes any value but its own byte order as a request to swap.
+    // cereal treats any value except its own byte order as a request to swap.
     if (body.empty() || body.front() != std::byte{1}) return "its manifest is no little-endian PortableBinary archive";
     return detail::read_cereal_manifest<cereal::PortableBinaryInputArchive>(body, layout, m);
   }

@@ -1,11 +1,11 @@
-// cereal_json: the frame of our checkpoints (frame.hpp) around a manifest that is a JSON archive of cereal's, so that
-// people can read it, and any program with cereal, from byte 64 on:
+// cereal_json: the frame of this library's checkpoints (frame.hpp) around a manifest in the form of cereal's JSON
+// archive, which people can read, and any program with cereal, from byte 64 on:
 //
 //   layout (1), step, metadata (a map), tensors: a list of { name, dtype, blob, extents, bytes, crc32c }
 //
-// Byte for byte what cereal's archive writes without indentation. cereal leaves JSON to RapidJSON, which calls itself
-// for each bracket, takes the first of two equal keys and cuts names at a zero byte; so that a file from outside never
-// meets it, JSON is written and read by store/json.hpp here, and cereal is needed for none of it.
+// It is equal, byte for byte, to what cereal's archive writes without indentation. cereal uses RapidJSON, which is
+// recursive for each bracket, takes the first of two equal keys and cuts names at a zero byte. So that it never parses
+// a file from outside, JSON is written and read by store/json.hpp here, and cereal itself is not needed.
 #pragma once
 #include "../store/json.hpp"
 #include "frame.hpp"
@@ -18,7 +18,7 @@ struct cereal_json {
   static constexpr std::string_view extension = ".ckpt", proof = extension;
   static constexpr bool checks_itself = true;
 
-  // Raises invalid_argument also for names and metadata that JSON cannot hold, or that cereal would change: text that
+  // Also raises invalid_argument for names and metadata that JSON cannot hold, or that cereal would change: text that
   // is no UTF-8, or holds a zero byte.
   encoded encode(const snapshot& content) const {
     const auto check = [](std::string_view what, std::string_view s) {
@@ -48,7 +48,8 @@ struct cereal_json {
 private:
   static constexpr std::uint64_t layout = 1;
 
-  // Offsets are not written: they follow from the order, and their length would shift what they tell.
+  // Offsets are not written: they follow from the order, and the length of their text would shift the places that they
+  // give.
   static void write(detail::byte_sink& out, const detail::manifest& m) {
     const auto quoted = [](std::string_view s) {
       std::string q;
@@ -75,7 +76,7 @@ private:
     out.raw(text(list(m.records.empty()), "\n}"));
   }
 
-  // Each field once, in any order.
+  // Reads the fields of an object, each once, in any order.
   class fields {
   public:
     explicit fields(json_reader& in) : in_(in) { in_.begin_object(); }
@@ -84,7 +85,7 @@ private:
       ++count_;
       return true;
     }
-    // A key stands in an object only once, so that counting them is enough.
+    // A key occurs in an object only once, so that counting the keys is enough.
     std::string problem(std::string_view what, int expected, bool stranger) const {
       if (!in_.ok()) return text("its manifest is refused: ", in_.problem());
       if (stranger) return text("its manifest is refused: ", what, " has the unknown field \"", key, '"');

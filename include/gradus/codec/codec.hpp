@@ -1,11 +1,12 @@
-// This header has the contents of a checkpoint, and the concept of a codec, which turns it into bytes and back.
+// This header defines the contents of a checkpoint, and the concept of a codec, which turns them into bytes and back.
 //
 // A codec is a policy: `encode` lays a snapshot out as files, each in pieces of bytes (the tensors are not copied);
-// `decode` opens those files and reads them. Decoding checks everything, every length and every checksum, before it
-// returns anything; it allocates no more than a small multiple of the files' size, whatever they say; its records are
-// views into the files' bytes.
+// `decode` opens those files and reads them. Decoding checks every length and every checksum before it returns
+// anything. It allocates no more than a small multiple of the files' size, whatever lengths they contain. Its records
+// are views into the files' bytes.
 //
-// It refuses by value, not by raising, so that a saver can go on to an older checkpoint, with or without exceptions.
+// It returns a refusal as a value instead of raising it, so that a saver can go on to an older checkpoint, with or
+// without exceptions.
 #pragma once
 #include <algorithm>
 #include <concepts>
@@ -30,11 +31,11 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// The library that wrote a checkpoint, as its metadata names it.
+// The name of the library that wrote a checkpoint, as the metadata have it.
 inline constexpr std::string_view written_by = "gradus " GRADUS_VERSION;
 
-// One named tensor, row-major, little-endian; or a blob: uint8, of rank 1, with a length of its own; or an opaque
-// tensor, whose bytes are carried and whose `type` and `dims` are empty.
+// One named tensor, row-major, little-endian; or a blob, which is uint8, of rank 1, and of any length; or an opaque
+// tensor, whose bytes are kept as they are and whose `type` and `dims` are empty.
 struct record {
   std::string name;
   dtype type = dtype::none;
@@ -45,7 +46,7 @@ struct record {
 };
 
 // Text by key. The saver fills in "library" and "codec"; "model" is the fingerprint of the model, if the caller gives
-// one. Ordered, so that equal checkpoints have equal bytes.
+// one. It is ordered, so that equal checkpoints have equal bytes.
 using metadata = std::map<std::string, std::string>;
 
 struct snapshot {
@@ -54,7 +55,7 @@ struct snapshot {
   std::vector<record> records;
 };
 
-// One file of a checkpoint: what its name adds to the checkpoint's, and its bytes, one piece after another.
+// One file of a checkpoint: the suffix of its name behind the checkpoint's, and its bytes, one piece after another.
 struct encoded_file {
   std::string suffix;  // ".ckpt", ".index", ".data-00000-of-00002"
   std::vector<std::span<const std::byte>> pieces;
@@ -66,42 +67,42 @@ struct encoded {
   std::deque<std::vector<std::byte>> owned;
   std::vector<encoded_file> files;
 
-  // Takes bytes over, and gives them a place that stays.
+  // Takes the bytes over, and returns their place, which does not change.
   std::span<std::byte> own(std::vector<std::byte> bytes) { return owned.emplace_back(std::move(bytes)); }
 };
 
 // The files of one checkpoint, by suffix. Opened files stay open as long as this lives.
 class checkpoint_files {
 public:
-  // Returns the whole file's bytes, or the error (0: none).
+  // Opens the file with this suffix and sets `bytes` to its whole content. Returns the error (0: none).
   virtual file_problem open(std::string_view suffix, std::span<const std::byte>& bytes) = 0;
 
-  int threads = 1;  // by how many threads large checksums are taken
-  // The limits of a codec for them; it refuses more (resource_exhausted) and names the setting.
+  int threads = 1;  // threads that compute large checksums
+  // The codec's limits for these files; it refuses what exceeds them (resource_exhausted) and names the setting.
   reader_limits limits = {};
 
 protected:
   ~checkpoint_files() = default;
 };
 
-// A snapshot, or why there is none.
+// A snapshot, or the reason why there is none.
 struct decoded {
   snapshot content;
   status kind = status::data_loss;  // data_loss: damaged. failed_precondition: whole, but not for this reader.
   std::string problem;              // empty: all is well
   std::string warning;              // a warning about a file that can be read
-  std::vector<std::string> lost;    // entries of the file that no record holds; the warning gives the reason
-  // Bytes of records that are not in the files as they are needed (compressed, say). Keep it as long as the records;
-  // moving it leaves them where they are.
+  std::vector<std::string> lost;    // entries of the file that are in no record; the warning gives the reason
+  // Bytes of records that the files do not contain in the needed form (they are compressed, say). Keep this as long as
+  // the records; moving it does not move the bytes.
   std::deque<std::vector<std::byte>> owned;
 
   bool ok() const { return problem.empty(); }
 };
 
-// `name` has at most 15 characters. `extension` ends a checkpoint's path as the state file names it; `proof` is the
+// `name` has at most 15 characters. `extension` ends a checkpoint's path as the state file has it; `proof` is the
 // suffix of the file without which there is no checkpoint (the extension, where a checkpoint is a single file).
 // `checks_itself`: every bit of its files is covered by checksums and rules of its own. For any other codec the saver
-// puts a manifest with the size and checksum of every file beside them (codec/manifest.hpp).
+// writes a manifest with the size and checksum of every file beside them (codec/manifest.hpp).
 template <class C>
 concept codec = std::same_as<typename C::policy_for, kind::codec> && std::copyable<C> &&
                 requires(const C& c, const snapshot& content, checkpoint_files& files) {
@@ -113,29 +114,29 @@ concept codec = std::same_as<typename C::policy_for, kind::codec> && std::copyab
                   { c.decode(files) } -> std::same_as<decoded>;
                 };
 
-// Has every tensor a checksum in the codec's own files, though not every bit of these is covered? Such a codec says
-// `checks_tensors = true`.
+// True if every tensor has a checksum in the codec's own files, even if not every bit of these is covered. A codec
+// declares that by `checks_tensors = true`.
 template <codec C>
 inline constexpr bool checks_tensors = C::checks_itself || requires { requires C::checks_tensors; };
 
 namespace detail {
 
-// Bytes that this type and these extents need; false if that overflows, or if either is nonsense.
+// Computes the bytes that this type and these extents need; returns false if that overflows, or if either is invalid.
 bool bytes_of(dtype type, const extents& dims, std::uint64_t& bytes);
 
-// "float32[2, 3]", "a blob", "complex64[2] (opaque)", as messages say it.
+// Returns the kind of a record for messages: "float32[2, 3]", "a blob", "complex64[2] (opaque)".
 std::string kind_of(const record& r);
 
-// Returns the problem of one record, or nothing.
+// Returns the problem of one record, or an empty text.
 std::string problem_of(const record& r);
 
-// A name that stands twice, or nothing.
+// Returns a name that occurs twice, or an empty text.
 std::string_view duplicate_name(const std::vector<record>& records);
 
-// Refuses a snapshot that could not be read back. Raises invalid_argument.
+// Checks that a snapshot could be read back. Raises invalid_argument.
 void check_savable(const snapshot& content);
 
-// Returns a file that could not be opened, as a decoder reports it.
+// Returns the result of a decoder for a file that could not be opened.
 decoded unopened(const file_problem& p);
 
 }  // namespace detail

@@ -7,7 +7,7 @@
 namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
-// A driver over memory, and a state whose tensors are a snapshot's.
+// A driver over memory, and a state whose tensors are those of a snapshot.
 struct image_driver {
   std::span<std::byte> image;
   std::uint32_t sector_bytes, sectors;
@@ -30,12 +30,12 @@ struct snapshot_state {
 
   template <class List>
   void remembers(List& list) {
-    for (const auto& r : content.records)  // only read: the store opens nothing here
+    for (const auto& r : content.records)  // only reads: the store opens nothing here
       list.tensor(r.name, r.type, r.dims, {const_cast<std::byte*>(r.bytes.data()), r.bytes.size()});
   }
 };
 
-// The words of the header at a sector's beginning, if they are one's. As the board reads them.
+// Reads the words of the header at a sector's beginning, in the way of the board; returns false if there is no header.
 inline bool flash_header(std::span<const std::byte> image, std::size_t at,
                          std::uint32_t (&words)[flash_format::words]) {
   if (at + flash_format::payload_at > image.size() ||
@@ -95,7 +95,7 @@ GRADUS_BODY decoded read_flash_image(std::span<const std::byte> image, const rea
   };
   if (image.size() > 0x7FFFFFFF)
     return refuse(status::failed_precondition, text("it has ", image.size(), " bytes; an image has less than 2 GiB"));
-  // The newest header whose record is whole.
+  // Find the newest header whose record is whole.
   bool marks = false;
   std::uint64_t summed = 0;
   std::uint32_t words[format::words], best[format::words] = {};
@@ -107,7 +107,7 @@ GRADUS_BODY decoded read_flash_image(std::span<const std::byte> image, const rea
     if (n > image.size() - format::payload_at) continue;
     payload.resize(format::padded(n));
     if (payload.size() > image.size() - format::payload_at) continue;
-    // A store's records do not overlap, but for those that a save has begun to overwrite.
+    // The records of a store do not overlap, except those that a save has begun to overwrite.
     if ((summed += payload.size()) > 8 * std::uint64_t{image.size()})
       return refuse(status::data_loss, "it has more records than find room in it");
     const std::size_t from = (at + format::payload_at) % image.size(),

@@ -1,5 +1,5 @@
-// flat_binary is the default codec: our frame (frame.hpp) around a manifest in a fixed little-endian layout that needs
-// no library to read, fit for the edge core.
+// flat_binary is the default codec: the frame of this library (frame.hpp) around a manifest in a fixed little-endian
+// layout, which can be read without a library and is suited to the edge core.
 //
 //   manifest = i64 step, u32 count, count * (text key, text value), u32 count, count * tensor
 //   tensor   = text name, u8 dtype, u8 blob, u8 rank, u8 0, rank * i64 extent, u64 offset, u64 bytes, u32 crc32c
@@ -22,7 +22,8 @@ struct flat_binary {
 private:
   static void write(detail::byte_sink& out, const detail::manifest& m);
 
-  // Returns the reason why it cannot be read, or nothing. Counts are not trusted: reading stops where the bytes do.
+  // Returns the reason why the manifest cannot be read, or an empty text. Counts are not trusted: reading stops where
+  // the bytes do.
   static std::string read(std::span<const std::byte> body, detail::manifest& m);
 };
 static_assert(codec<flat_binary>);

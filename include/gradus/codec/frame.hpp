@@ -1,4 +1,5 @@
-// All our codecs share this outer frame of our own checkpoints; they differ in how the manifest is written.
+// The outer frame of the checkpoints in this library's own format. All codecs of that format share it; they differ in
+// how they write the manifest.
 //
 //    0  magic "GRADUSCK"               48  u64 file length
 //    8  u32 format version             56  u32 crc32c of the manifest
@@ -7,10 +8,10 @@
 //   32  u64 manifest length                then each tensor's bytes, zeros between them so that each starts
 //   40  u64 number of tensors              at a multiple of 64
 //
-// All numbers little-endian. Every version keeps the first 64 bytes like this, so that an older library can distinguish
-// a newer file from a damaged one. Every byte of a file is covered: by the header's checksum, the manifest's, a
-// tensor's, or by the rule that padding is zero and that tensors follow one another in the manifest's order without
-// holes. docs/formats/checkpoint.md has a worked example.
+// All numbers are little-endian. Every version keeps this layout of the first 64 bytes, so that an older library can
+// distinguish a newer file from a damaged one. Every byte of a file is covered: by the checksum of the header, of the
+// manifest or of a tensor, or by the rule that padding is zero and that tensors follow one another in the manifest's
+// order without holes. docs/formats/checkpoint.md has a worked example.
 #pragma once
 #include <bit>
 #include <cstring>
@@ -35,7 +36,7 @@ constexpr std::uint64_t align_up(std::uint64_t n) {
   return (n + frame::alignment - 1) / frame::alignment * frame::alignment;
 }
 
-// Little-endian numbers and length-prefixed text, appended.
+// Appends little-endian numbers and length-prefixed text.
 class byte_sink {
 public:
   template <class Number>
@@ -51,8 +52,8 @@ public:
   std::vector<std::byte> bytes;
 };
 
-// The same, taken from the front. Reading more than is left gives zeros and turns it bad; nothing is allocated for a
-// length that does not fit.
+// Takes little-endian numbers and length-prefixed text from the front. Reading more than is left returns zeros and
+// makes the source bad; nothing is allocated for a length that does not fit.
 class byte_source {
 public:
   explicit byte_source(std::span<const std::byte> bytes) : rest_(bytes) {}
@@ -67,7 +68,7 @@ public:
     return n;
   }
   std::string string();
-  // n bytes, or none at all.
+  // Takes n bytes, or none at all.
   std::span<const std::byte> take(std::uint64_t n);
 
 private:
@@ -75,20 +76,20 @@ private:
   bool bad_ = false;
 };
 
-// The place of something in the file, as messages name it.
+// Returns a place in the file for messages.
 std::string byte_range(std::uint64_t at, std::uint64_t bytes);
 
 inline constexpr std::byte zeros[frame::alignment] = {};
 bool all_zero(std::span<const std::byte> bytes);
 
-// The data of a manifest about a record besides those in the record itself.
+// The data that the manifest has about a record besides those in the record itself.
 struct placement {
   std::uint64_t offset = 0;  // of its first byte in the file
   std::uint64_t bytes = 0;
   std::uint32_t crc = 0;
 };
 
-// The manifest as read, bytes of the records not yet bound.
+// The manifest as it was read, before the records have their bytes.
 struct manifest {
   std::int64_t step = 0;
   metadata about;
@@ -100,16 +101,17 @@ struct manifest {
   std::string too_full() const { return too_many_entries("tensors and pairs of metadata", limits); }
 };
 
-// `write(sink, manifest)` writes the manifest in the codec's way. Its length must not depend on the offsets: it is
-// called twice, first to be measured. Raises invalid_argument for a snapshot that could not be read back.
+// Encodes a snapshot. `write(sink, manifest)` writes the manifest in the codec's way. The length that it writes must
+// not depend on the offsets: it is called twice, the first time to measure the length. Raises invalid_argument for a
+// snapshot that could not be read back.
 encoded frame_encode(std::string_view codec_name, std::string_view suffix, const snapshot& original,
                      void (*write)(byte_sink&, const manifest&));
 
-// Checks header and manifest bytes; true and `body` if they are whole, else why not.
+// Checks the bytes of header and manifest; returns true and sets `body` if they are whole, else `out` has the reason.
 bool frame_open(std::string_view codec_name, std::span<const std::byte> file, std::span<const std::byte>& body,
                 std::uint64_t& tensors, decoded& out);
 
-// Binds the manifest's records to their bytes; out.problem names what does not fit.
+// Gives the manifest's records their bytes; out.problem names what does not fit.
 void frame_bind(std::span<const std::byte> file, std::size_t body_bytes, std::uint64_t tensors, manifest&& m,
                 decoded& out, int threads = 1);
 

@@ -25,7 +25,7 @@ GRADUS_BODY bool is_checkpoint_suffix(std::string_view suffix, std::string_view 
   constexpr std::string_view pattern = "-#####-of-#####";
   if (suffix.size() < pattern.size()) return false;
   const auto rest = suffix.substr(pattern.size());
-  // Shards of what has data files of its own: "-00000-of-00002.data-00000-of-00001".
+  // The shards of a codec with data files of its own: "-00000-of-00002.data-00000-of-00001".
   if (rest.starts_with(".data-")) return is_checkpoint_suffix(rest, extension);
   return (rest.empty() || (rest.front() == '.' && rest.find_first_of(".-", 1) == std::string_view::npos)) &&
          std::equal(pattern.begin(), pattern.end(), suffix.begin(),

@@ -1,7 +1,7 @@
-// Tensors of types or ranks that this library does not have, carried as they are: a file that holds one stays readable.
+// Tensors of types or ranks that this library does not have are kept as they are: a file that holds one stays readable.
 //
-// A format that has no place for such a tensor keeps its bytes as a row of uint8, and beside it, among the metadata,
-// what it is:
+// A format that has no place for such a tensor keeps its bytes as a row of uint8, and its type and shape among the
+// metadata:
 //
 //   "opaque <name of the tensor>" -> "complex64[2, 3]"
 #pragma once
@@ -14,7 +14,7 @@ record opaque_record(std::string name, std::string_view type, std::vector<std::i
 
 inline constexpr std::string_view opaque_note = "opaque ";
 
-// Returns a snapshot whose opaque tensors are rows of uint8 with a note, but for those that the format takes as they
+// Returns a snapshot whose opaque tensors are rows of uint8 with a note, except those that the format can store as they
 // are (`takes(record)`). Raises invalid_argument for metadata that would be read as such a note.
 template <class Takes>
 snapshot with_opaque_hidden(const snapshot& content, Takes&& takes) {
@@ -34,7 +34,7 @@ snapshot with_opaque_hidden(const snapshot& content, Takes&& takes) {
   return out;
 }
 bool has_opaque(const snapshot& content);
-// Applies its notes to a read snapshot. A note that does not fit is another program's metadata.
+// Applies its notes to a snapshot that was read. A note that does not fit is taken for another program's metadata.
 void take_opaque_notes(snapshot& content);
 
 }  // namespace gradus::detail

@@ -1,6 +1,6 @@
-// Types that this library does not have and files hold. A tensor of one, or of a rank that is too high here, is opaque:
-// carried as it is (opaque.hpp). A type has one name in all formats where several know it ("complex64"), otherwise the
-// name that its file gives: "<U5" of NumPy, "DT_99" of TensorFlow, "F9" of safetensors.
+// Types that files contain and this library does not have. A tensor of such a type, or of a rank that is too high here,
+// is opaque: it is kept as it is (opaque.hpp). A type that several formats have is called by one name in all of them
+// ("complex64"), any other type by the name in its file: "<U5" of NumPy, "DT_99" of TensorFlow, "F9" of safetensors.
 #pragma once
 #include <charconv>
 #include <cstdint>
@@ -27,7 +27,7 @@ namespace detail {
 struct opaque_type {
   std::string_view name;
   unsigned bits;                 // of an element; 0: not fixed
-  std::string_view safetensors;  // its name in each format; empty, 0: the format does not know it
+  std::string_view safetensors;  // its name in each format; empty, 0: the format does not have it
   int tensorflow;
   std::string_view numpy;
 };
@@ -45,7 +45,7 @@ inline constexpr opaque_type opaque_types[] = {{"complex64", 64, "C64", 8, "<c8"
                                                {"qint16", 16, "", 15, ""},
                                                {"quint16", 16, "", 16, ""},
                                                {"variant", 0, "", 21, ""},
-                                               {"int4", 8, "", 29, ""},  // a byte each, in TensorFlow's files
+                                               {"int4", 8, "", 29, ""},  // one byte each in TensorFlow's files
                                                {"uint4", 8, "", 30, ""}};
 
 template <class Key>
@@ -54,19 +54,20 @@ const opaque_type* find_opaque_type(Key opaque_type::*member, const Key& key) {
     if (t.*member == key && key != Key{}) return &t;
   return nullptr;
 }
-// The dtype of this name; none if there is none.
+// Returns the dtype of this name; none if there is none.
 dtype dtype_named(std::string_view name);
 
 std::string opaque_text(const opaque_kind& k);
-// The other way round; false for any other text.
+// Parses the text that opaque_text returns; returns false for any other text.
 bool opaque_kind_of(std::string_view s, opaque_kind& out);
 
-// Returns the same of a type that NumPy alone has: "<U5", "|S8", "<M8[ns]", "|V12". Text has four bytes a character.
+// Returns the bits of an element of a type that only NumPy has: "<U5", "|S8", "<M8[ns]", "|V12". Text has four bytes a
+// character.
 unsigned numpy_bits(std::string_view descr);
-// Bits of an element; 0: not fixed, or not known.
+// Returns the bits of an element; 0: not fixed, or not known.
 unsigned opaque_bits(std::string_view type);
 
-// Returns the problem of a tensor of this kind that has so many bytes, or nothing.
+// Returns the problem of a tensor of this kind with so many bytes, or an empty text.
 std::string problem_of(const opaque_kind& kind, std::uint64_t bytes);
 
 }  // namespace detail

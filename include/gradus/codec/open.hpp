@@ -1,10 +1,10 @@
-// This header opens a checkpoint on the disk: it checks its files against its manifest, and decodes them.
+// This header opens a checkpoint on the disk: it checks the files against the manifest, and decodes them.
 //
 //   opened_checkpoint<flat_binary, posix> c({}, {}, "runs/digits/model-150.ckpt");
 //   if (c.result().ok()) use(c.result().content);        // views into the opened files, which live as long as c
 //
-// A checkpoint's path is its stem and the codec's extension: "model-150" ".safetensors"; its files are the stem and a
-// suffix each. TensorFlow's checkpoints have no extension: the path is the stem.
+// A checkpoint's path is its stem and the codec's extension: "model-150" and ".safetensors"; its files are named by the
+// stem and a suffix each. TensorFlow's checkpoints have no extension: the path is the stem.
 #pragma once
 #include <memory>
 #include <set>
@@ -18,7 +18,7 @@ namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
 
-// The files of the checkpoint with this stem. Everything that the manifest names is checked against it when it is
+// The files of the checkpoint with this stem. Every file that the manifest names is checked against it when it is
 // opened.
 class files_of_stem final : public checkpoint_files {
 public:
@@ -26,7 +26,7 @@ public:
 
   file_problem open(std::string_view suffix, std::span<const std::byte>& bytes) override;
 
-  // Reads the manifest, if there is one; false and a problem if it is no good.
+  // Reads the manifest, if there is one; returns false and sets a problem if it cannot be used.
   bool open_manifest(std::string_view extension, status& kind);
   // Opens the files that the manifest names and the codec did not open, so that none stays unchecked.
   void open_rest();
@@ -53,10 +53,11 @@ private:
   status kind_ = status::data_loss;
 };
 
-// "runs/model-150.safetensors" without ".safetensors"; nothing if it does not end so.
+// Returns the stem: "runs/model-150.safetensors" without ".safetensors"; nothing if the path does not end in the
+// extension.
 std::optional<std::string> stem_of(std::string_view path, std::string_view extension);
 
-// opened_checkpoint, whatever its codec and file system.
+// The part of opened_checkpoint that does not depend on the types of its codec and file system.
 class opened_files {
 public:
   opened_files(const any_codec& c, const any_file_system& fs, const std::string& path, std::uint64_t max_bytes,
@@ -64,7 +65,7 @@ public:
 
   const decoded& result() const { return result_; }
   decoded& result() { return result_; }
-  // Returns the files themselves, by suffix; all that the checkpoint was read from.
+  // Returns all files that the checkpoint was read from, by suffix.
   std::vector<std::pair<std::string, std::span<const std::byte>>> files() const;
 
 private:
@@ -77,7 +78,7 @@ private:
 template <codec C, file_system F>
 class opened_checkpoint : public detail::opened_files {
 public:
-  // Reads the checkpoint at `path`; a problem is in result().problem. It reads no more than `max_bytes`, and the
+  // Reads the checkpoint at `path`; result().problem reports a problem. It reads no more than `max_bytes`, and the
   // codec's result keeps to the limits.
   opened_checkpoint(const C& c, const F& fs, const std::string& path, std::uint64_t max_bytes = UINT64_MAX,
                     int threads = 1, const reader_limits& limits = {})

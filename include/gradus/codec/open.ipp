@@ -92,7 +92,7 @@ GRADUS_BODY opened_files::opened_files(const any_codec& c, const any_file_system
   }
   result_ = c.decode(*files_);
   files_->open_rest();
-  // What the manifest finds says where the damage is; the codec may only have stumbled over it.
+  // The manifest's problem says where the damage is; the codec's may be only a consequence.
   if (!files_->problem().empty()) {
     result_.content.records.clear();
     result_.content.about.clear();

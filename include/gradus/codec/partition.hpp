@@ -1,13 +1,15 @@
-// A partitioned variable is one logical tensor kept in parts, each with a name of its own ("w/part_0", "w/part_1"). In
-// a checkpoint it is one tensor under its full name, so that any partitioning, or none, can restore any other.
+// A partitioned variable is one logical tensor that is kept in parts, each with a name of its own ("w/part_0",
+// "w/part_1"). In a checkpoint it is one tensor under its full name, so that a variable with any partitioning, or none,
+// can be restored from it.
 //
 //   const auto parts = partition_variable("w", {10, 2}, fixed_size_partitioner{.shards = 3}(float32, {10, 2}));
 //   // w/part_0: rows 0..3, w/part_1: rows 4..6, w/part_2: rows 7..9
 //   join_parts(snapshot, parts, owned)     "w/part_0", ... become "w"
 //   cut_parts(snapshot, parts, owned)      "w" becomes "w/part_0", ...
 //
-// As TensorFlow's partitioned_variables.py: one axis is cut, parts differ by at most 1, the first ones are the longer.
-// The joined parts may have been cut along any axes, as long as the parts cover the tensor once.
+// As in TensorFlow's partitioned_variables.py, one axis is cut, the lengths of the parts differ by at most 1, and the
+// first parts are the longer ones. join_parts also takes parts that were cut along any axes, as long as they cover the
+// tensor once.
 #pragma once
 #include <charconv>
 #include <cstring>
@@ -17,14 +19,14 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// Where a part lies in its tensor.
+// The place of a part in its tensor.
 struct slice_of {
   std::string full_name;
   extents full, start, length;
 
   bool operator==(const slice_of&) const = default;
 };
-// By the parts' own names.
+// Parts by their own names.
 using partition_map = std::map<std::string, slice_of>;
 
 // The decision of a partitioner.
@@ -45,11 +47,12 @@ struct fixed_size_partitioner {
   std::int64_t shards = 1;
   int axis = 0;
 
-  // Raises invalid_argument for an axis that the tensor does not have. So do the others.
+  // Raises invalid_argument for an axis that the tensor does not have, as the other partitioners do.
   cut_along operator()(dtype, const extents& dims) const;
 };
 
-// At most so many parts, and none smaller than min_slice_bytes.
+// Makes at most max_partitions parts, at most one for each row, and no more than the tensor's bytes divided by
+// min_slice_bytes, rounded up.
 struct min_max_partitioner {
   std::int64_t max_partitions = 1;
   int axis = 0;
@@ -58,7 +61,8 @@ struct min_max_partitioner {
   cut_along operator()(dtype type, const extents& dims) const;
 };
 
-// No part larger than max_shard_bytes, unless one row is, or max_shards (0: any) parts would not do.
+// Makes no part larger than max_shard_bytes, unless one row is larger, or more than max_shards parts (0: any number)
+// would be needed.
 struct axis_size_partitioner {
   std::int64_t max_shard_bytes = 64 << 20;
   int axis = 0;
@@ -71,22 +75,24 @@ struct axis_size_partitioner {
 // allow.
 partition_map partition_variable(std::string_view name, const extents& dims, const cut_along& cut);
 
-// Returns the same parts, and those of the tensors that lie beside the variables: with "w/part_0" goes a record
-// "w/part_0/Adam", part of "w/Adam"; and a record "w/Adam" is cut as "w" is. They have the extents of the variable.
+// Returns the same parts, and those of the tensors that belong to the variables: a record "w/part_0/Adam" belongs to
+// "w/part_0" and becomes a part of "w/Adam"; and a record "w/Adam" is cut as "w" is. They must have the extents of the
+// variable or of its part.
 partition_map with_slots(const partition_map& parts, const snapshot& content);
 
 namespace detail {
 
 inline bool is_whole(const slice_of& s) { return s.length == s.full; }
 
-// Returns the problem of a part by itself, or nothing.
+// Returns the problem of a part by itself, or an empty text.
 std::string problem_of(const slice_of& s);
 
-// Copies between a part and the whole. `move(whole bytes offset, part bytes offset, bytes)` is called for each run.
+// Walks over the runs of bytes that are contiguous in both the part and the whole. `move(whole bytes offset, part bytes
+// offset, bytes)` is called for each run.
 template <class Move>
 void each_run(const slice_of& s, std::size_t width, Move&& move) {
   if (count(s.length) == 0) return;
-  int inner = s.full.rank;  // from here on the part has whole axes
+  int inner = s.full.rank;  // from this axis on the part has whole axes
   while (inner > 0 && s.length[inner - 1] == s.full[inner - 1]) --inner;
   auto run = static_cast<std::int64_t>(width);
   for (int i = std::max(inner - 1, 0); i < s.full.rank; ++i) run *= s.length[i];
@@ -101,8 +107,8 @@ void each_run(const slice_of& s, std::size_t width, Move&& move) {
   }
 }
 
-// Checks that the parts cover their tensor exactly once. Returns the problem, or nothing. They all have the same
-// `full`, and nothing is wrong with each.
+// Checks that the parts cover their tensor exactly once. Returns the problem, or an empty text. The parts must all have
+// the same `full`, and each must have passed problem_of.
 std::string problem_of_tiling(std::vector<const slice_of*> parts);
 
 struct part_record {
@@ -110,27 +116,28 @@ struct part_record {
   const record* part;
 };
 
-// Puts parts together as `whole`. If they lie in `file` as in the tensor, nothing is copied. Gives what is wrong, or
-// nothing.
+// Puts parts together as `whole`. If they lie in `file` as in the tensor, nothing is copied. Returns the problem, or an
+// empty text.
 std::string assemble(const std::vector<part_record>& parts, record& whole, std::deque<std::vector<std::byte>>& owned,
                      std::span<const std::byte> file = {});
 
 }  // namespace detail
 
-// The parts among the records become the tensors that they are parts of, in the place of their first. `owned` takes
-// the bytes that had to be copied. Gives what is wrong, or nothing; then the snapshot is as it was.
+// Replaces the parts among the records by the tensors that they are parts of, each in the place of its first part.
+// `owned` receives the bytes that had to be copied. Returns the problem, or an empty text; if there is a problem, the
+// snapshot is as it was.
 std::string join_parts(snapshot& content, const partition_map& parts, std::deque<std::vector<std::byte>>& owned);
 
-// The tensors that `parts` speak of become those parts. A tensor that is not there is passed over, and so is one whose
-// parts are there already. `owned` takes the bytes of parts that are not in one piece. Gives what is wrong, or nothing;
-// then the snapshot is as it was.
+// Replaces the tensors that `parts` name by those parts. A tensor that does not exist is ignored, and so is a part that
+// exists already. `owned` receives the bytes of parts that are not contiguous. Returns the problem, or an empty text;
+// if there is a problem, the snapshot is as it was.
 std::string cut_parts(snapshot& content, const partition_map& parts, std::deque<std::vector<std::byte>>& owned);
 
-// ---- parts as metadata, for codecs whose files know no slices
-// "slice w/part_0" -> "10 2 0,4:- w": extents, start and length of each axis (- is all of it), the full name; but for
-// the name as TensorFlow's shape_and_slices.
+// ---- parts as metadata, for codecs whose files have no slices
+// Writes "slice w/part_0" -> "10 2 0,4:- w": extents, start and length of each axis (- is the whole axis), the full
+// name. Except for the name, that is the form of TensorFlow's shape_and_slices.
 void put_partition(metadata& about, const partition_map& parts);
-// Returns the parts that metadata speak of; nothing if they cannot be read.
+// Returns the parts in the metadata; nothing if they cannot be read.
 std::optional<partition_map> partition_in(const metadata& about);
 
 }  // namespace gradus

@@ -93,7 +93,7 @@ GRADUS_BODY std::string problem_of_tiling(std::vector<const slice_of*> parts) {
       if (a.start[i] + a.length[i] <= b.start[i] || b.start[i] + b.length[i] <= a.start[i]) return false;
     return true;
   };
-  constexpr std::size_t most = 4096;  // parts along several axes are compared with one another, so many at most
+  constexpr std::size_t most = 4096;  // parts along several axes are compared with one another, hence the limit
   int cut_axes = 0, axis = 0;
   for (int i = 0; i < parts.front()->full.rank; ++i) {
     bool cut = false;
@@ -145,7 +145,7 @@ GRADUS_BODY std::string assemble(const std::vector<part_record>& parts, record& 
   whole = {first.full_name, parts.front().part->type, first.full, {}, false};
 
   const std::size_t width = size_of(whole.type);
-  // Where in the file the tensor would begin, as every part sees it.
+  // Where in the file the tensor would begin, computed from each part.
   std::optional<std::ptrdiff_t> begin;
   bool in_place = !file.empty() && bytes != 0;
   for (const auto& [slice, part] : parts) {
@@ -261,7 +261,7 @@ GRADUS_BODY std::optional<partition_map> partition_in(const metadata& about) {
       at = read.ptr + 1;
       return true;
     };
-    // A number that ends in a blank is an extent; then come as many ranges.
+    // A number that is followed by a blank is an extent; then comes one range for each extent.
     for (std::int64_t n = 0; s.full.rank < max_rank && number(n, ' ');) s.full.push(n);
     for (int i = 0; i < s.full.rank; ++i) {
       const char after = i + 1 < s.full.rank ? ':' : ' ';

@@ -1,13 +1,13 @@
 // This codec reads and writes safetensors (https://github.com/huggingface/safetensors).
 //
-//   saver<safetensors> s;                               checkpoints that others open
-//   safetensors_file f("model.safetensors");            a file of anybody's, mapped and not read: its header is parsed,
-//   std::span<const float> w = f.values<float>("w");    its tensors are where they lie in the file
+//   saver<safetensors> s;                               checkpoints that other programs open
+//   safetensors_file f("model.safetensors");            any such file, mapped and not read: its header is parsed,
+//   std::span<const float> w = f.values<float>("w");    its tensors stay where they are in the file
 //
-// A file is u64 N, N bytes of JSON, and the tensors' bytes to the end; docs/formats/safetensors.md has all of it. We
-// write the canonical form of the reference writer, byte for byte, and read what its text allows: in contrast to its
-// reader (0.8) nothing stands in a file twice, and nothing stands before the header. The format has no checksums; the
-// saver puts a manifest beside it.
+// A file is u64 N, N bytes of JSON, and the tensors' bytes to the end; docs/formats/safetensors.md describes it in
+// full. The codec writes the canonical form of the reference writer, byte for byte, and reads what the text of the
+// format allows, except that, in contrast to the reference reader (0.8), nothing may occur in a file twice, and nothing
+// may come before the header. The format has no checksums; the saver writes a manifest beside the file.
 #pragma once
 #include <cstring>
 #include <numeric>
@@ -17,10 +17,10 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// A tensor of a file, of any type and rank that the format knows.
+// A tensor of a file, of any type and rank that the format has.
 struct safetensors_tensor {
   std::string name;
-  std::string type;  // as the file says it: "F32", "BF16", "F8_E4M3", ...
+  std::string type;  // as in the file: "F32", "BF16", "F8_E4M3", ...
   std::vector<std::uint64_t> shape;
   std::uint64_t begin = 0, end = 0;  // of its bytes, counted from the end of the header
   std::span<const std::byte> bytes;
@@ -31,9 +31,9 @@ namespace detail {
 struct safetensors_type {
   std::string_view name;
   unsigned bits;
-  dtype type;  // none: not one of ours, opaque.hpp has it
+  dtype type;  // none: this library does not have it; see opaque.hpp
 };
-// In the order of a canonical file: by falling alignment.
+// These are in the order of a canonical file: by falling alignment.
 inline constexpr safetensors_type safetensors_types[] = {{"U64", 64, uint64},
                                                          {"I64", 64, int64},
                                                          {"F64", 64, float64},
@@ -57,7 +57,7 @@ inline constexpr safetensors_type safetensors_types[] = {{"U64", 64, uint64},
                                                          {"F4", 4, dtype::none},
                                                          {"BOOL", 8, boolean}};
 inline constexpr std::uint64_t most_safetensors_header = 100'000'000;
-// The format has no such limits. They hold what is remembered of a header to a small multiple of its length.
+// The format has no such limits. They keep the memory for a header at a small multiple of its length.
 inline constexpr std::size_t most_safetensors_rank = 64, most_safetensors_pairs = 65536;
 inline constexpr std::string_view safetensors_metadata = "__metadata__";
 
@@ -68,22 +68,22 @@ const safetensors_type* find_safetensors_type(Key safetensors_type::*member, con
   return nullptr;
 }
 
-// { "dtype": ..., "shape": [...], "data_offsets": [begin, end] } in any order; what else stands there is nobody's.
+// Reads { "dtype": ..., "shape": [...], "data_offsets": [begin, end] } in any order; other fields are ignored.
 std::string parse_safetensors_tensor(json_reader& in, safetensors_tensor& t);
 
-// Returns the problem of one tensor, given where it should begin.
+// Returns the problem of one tensor, which should begin at `next`.
 std::string check_safetensors_tensor(const safetensors_tensor& t, std::uint64_t next, std::uint64_t buffer);
 
-// Reads the header of a whole file. The tensors come in the order of their bytes. Why it is refused, or nothing; `kind`
-// distinguishes a file that is too large from one that is damaged.
+// Reads the header of a whole file. The tensors come in the order of their bytes. Returns why the file is refused, or
+// an empty text; `kind` distinguishes a file that is too large from one that is damaged.
 std::string parse_safetensors(std::span<const std::byte> file, std::vector<safetensors_tensor>& tensors,
                               metadata& about, const reader_limits& limits, status& kind);
 
 }  // namespace detail
 
-// The codec. Metadata becomes `__metadata__`, together with the step and the list of blobs (foreign.hpp); a blob is a
-// U8 tensor. Records come back in the order of the file. A tensor of a type that is none of ours, or of a rank above 6,
-// is opaque (opaque.hpp): it is written again as it was read; safetensors_file shows what it is.
+// The codec. Metadata become `__metadata__`, together with the step and the list of blobs (foreign.hpp); a blob is a U8
+// tensor. Decoded records have the order of the file. A tensor of a type that this library does not have, or of a rank
+// above 6, is opaque (opaque.hpp): it is written again as it was read; safetensors_file shows its type and shape.
 struct safetensors {
   using policy_for = kind::codec;
   static constexpr std::string_view name = "safetensors";
@@ -95,20 +95,21 @@ struct safetensors {
   decoded decode(checkpoint_files& files) const;
 
 private:
-  // Returns the format's name of a type; empty if it has none. Names in capitals are another safetensors file's.
+  // Returns the format's name of a type; empty if it has none. A type name in capitals is taken to come from another
+  // safetensors file.
   static std::string_view type_of(const opaque_kind& k);
   static std::string_view type_of(const record& r);
 };
 static_assert(codec<safetensors>);
 
 #if defined(__unix__) || defined(__APPLE__)
-// A safetensors file, opened: mapped where it is large, so that opening takes as long as its header, however large the
-// tensors are. The tensors live as long as this. A program that shortens the file meanwhile kills the process that
-// reads it (SIGBUS): replace such files by renaming, as our savers do.
+// An opened safetensors file. A large file is mapped, so that opening takes as long as reading its header, however
+// large the tensors are. The tensors live as long as this object. If a program shortens the file meanwhile, the process
+// that reads it is killed (SIGBUS): replace such files by renaming, as this library's savers do.
 class safetensors_file {
 public:
-  // Raises the errors of the file system (not_found, ...), or data_loss for a file that is damaged or none of this
-  // format. Raises resource_exhausted for one that holds more tensors than the limits allow.
+  // Raises the errors of the file system (not_found, ...), data_loss for a file that is damaged or not of this format,
+  // and resource_exhausted for one that holds more tensors than the limits allow.
   explicit safetensors_file(const std::string& path, const reader_limits& limits = {}) : path_(path) {
     if (const auto p = file_.open(path)) raise(p);
     status kind = status::data_loss;
@@ -120,7 +121,7 @@ public:
               [this](std::size_t a, std::size_t b) { return tensors_[a].name < tensors_[b].name; });
   }
 
-  // In the order in which they lie in the file.
+  // Returns the tensors in the order in which they are in the file.
   const std::vector<safetensors_tensor>& tensors() const { return tensors_; }
   const metadata& about() const { return about_; }
 
@@ -130,9 +131,9 @@ public:
     return at != by_name_.end() && tensors_[*at].name == name ? &tensors_[*at] : nullptr;
   }
 
-  // The elements, row-major, without a copy. Errors: not_found; invalid_argument if they are of another type, or hold a
-  // bool that is neither 0 nor 1; failed_precondition if they are not aligned in the file for their type, which the
-  // format does not promise (then `read` copies them).
+  // Returns the elements, row-major, without a copy. Raises not_found; invalid_argument if they are of another type, or
+  // hold a bool that is neither 0 nor 1; failed_precondition if they are not aligned in the file for their type, which
+  // the format does not guarantee (then `read` copies them).
   template <storable T>
   std::span<const T> values(std::string_view name) const {
     const auto& bytes = checked(name, dtype_of<T>).bytes;
@@ -141,7 +142,8 @@ public:
                                               name_of(dtype_of<T>), "; copy it with read()"));
     return {reinterpret_cast<const T*>(bytes.data()), bytes.size() / sizeof(T)};
   }
-  // Copies them, wherever they lie. Errors as above, and invalid_argument if `into` has another size.
+  // Copies the elements, whatever their alignment. Raises the errors of values except that of alignment, and
+  // invalid_argument if `into` has another size.
   template <storable T, std::size_t N>
   void read(std::string_view name, std::span<T, N> into) const {
     const auto& bytes = checked(name, dtype_of<T>).bytes;

@@ -40,7 +40,7 @@ GRADUS_BODY std::string check_safetensors_tensor(const safetensors_tensor& t, st
   if (t.begin != next || t.end < t.begin)
     return text("\"", t.name, "\" lies at ", t.begin, " to ", t.end, " of its data, where it has to begin at ", next);
   if (t.end > buffer) return text("\"", t.name, "\" ends at ", t.end, " of its data, which has ", buffer, " bytes");
-  if (type == nullptr)  // of a newer version of the format: where its bytes are is known, how many it needs is not
+  if (type == nullptr)  // of a newer version: the place of its bytes is known, their number cannot be checked
     return t.type.empty() ? text("\"", t.name, "\" has an empty dtype") : std::string();
   std::uint64_t bits = 1;
   bool overflows = false;
@@ -123,7 +123,7 @@ GRADUS_BODY encoded safetensors::encode(const snapshot& original) const {
             text("this state cannot be saved as ", name, ": no tensor may be called \"", r.name, "\" there"));
     order.push_back(&r);
   }
-  const auto place_of = [](const record& r) {  // a type that the format's own text does not know comes last
+  const auto place_of = [](const record& r) {  // a type that the format's own text does not have comes last
     const auto* known = detail::find_safetensors_type(&detail::safetensors_type::name, type_of(r));
     return known != nullptr ? known - detail::safetensors_types : std::ptrdiff_t{99};
   };
@@ -188,7 +188,7 @@ GRADUS_BODY decoded safetensors::decode(checkpoint_files& files) const {
       r = detail::opaque_record(shown_name, type, {t.shape.begin(), t.shape.end()}, t.bytes);
     }
     if (out.problem = detail::problem_of(r); !out.ok()) return out;
-    r.name = std::move(t.name);  // the format allows one without a name
+    r.name = std::move(t.name);  // the format allows an empty name
     content.records.push_back(std::move(r));
   }
   detail::take_notes(std::move(notes), content);

@@ -1,11 +1,11 @@
 // `sharded` writes a checkpoint of any codec in several files, so that they can be written and read side by side, and
-// none grows past what a file system takes.
+// none grows beyond the limit of a file system.
 //
 //   sharded<safetensors>{.shards = 4}     model-150-00000-of-00004.safetensors ... model-150.shards (and its manifest)
 //
-// Each shard is a whole checkpoint of that codec with a part of the tensors, in their order, cut where the bytes
-// balance.
-// `<stem>.shards` says how many there are; the checkpoint's path is that file. (tensor_bundle has shards of its own.)
+// Each shard is a whole checkpoint of that codec with a part of the tensors, in their order, cut so that the shards
+// have about the same number of bytes. `<stem>.shards` holds their number; the checkpoint's path is that file.
+// (tensor_bundle has shards of its own.)
 #pragma once
 #include <charconv>
 
@@ -37,14 +37,14 @@ struct sharded {
       snapshot part{content.step, content.about, {}};
       part.about["codec"] = Codec::name;
       part.about["shard"] = text(i, " of ", shards);
-      // Up to this shard's share of all bytes; the last one takes what is left.
+      // The shard ends with its share of all bytes; the last one takes what is left.
       const auto end = total / shards * (i + 1);
       while (next != content.records.end() && (i + 1 == shards || before < end || total == 0)) {
         before += next->bytes.size();
         part.records.push_back(*next++);
       }
       auto shard = each.encode(part);
-      for (auto& bytes : shard.owned) out.owned.push_back(std::move(bytes));  // a vector's bytes stay where they are
+      for (auto& bytes : shard.owned) out.owned.push_back(std::move(bytes));  // a moved vector keeps its bytes in place
       for (auto& file : shard.files)
         out.files.push_back({shard_prefix(i, shards) + file.suffix, std::move(file.pieces)});
     }
@@ -113,7 +113,7 @@ struct sharded {
 private:
   static constexpr std::string_view head = "gradus shards ";
 
-  // The files of one shard: those whose suffix begins so.
+  // The files of one shard: those whose suffix begins with the prefix.
   class behind final : public checkpoint_files {
   public:
     behind(checkpoint_files& all, std::string prefix) : all_(all), prefix_(std::move(prefix)) {}

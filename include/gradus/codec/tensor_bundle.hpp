@@ -4,14 +4,14 @@
 //   <prefix>.data-00000-of-00001     the tensors one after another, in the order of their names; one file a shard
 //   <prefix>.index                   a sorted table (store/sorted_table.hpp): name -> type, shape, place, checksum
 //
-// Data without a place in TensorFlow, our metadata and a step that is not that of `global_step`, are one more string
-// tensor, "_gradus", which TensorFlow does not read; a blob is a string scalar. docs/formats/tensor_bundle.md has the
-// bytes.
+// Data for which TensorFlow has no place (this library's metadata, and a step that is not that of `global_step`) are in
+// one more string tensor, "_gradus", which TensorFlow does not read; a blob is a string scalar.
+// docs/formats/tensor_bundle.md has the bytes.
 //
 //   tensor_bundle{.shards = 4}
-//   tensor_bundle{.names = tensorflow_names{"Adam"}}       our state as a TensorFlow program's, both ways
-//   (bundle_names.hpp) tensor_bundle{.parts = partition_variable(...)}        parts are written as slices of one
-//   tensor; a tensor that is
+//   tensor_bundle{.names = tensorflow_names{"Adam"}}       optimizers' names and types as in TensorFlow, both ways
+//                                                          (bundle_names.hpp)
+//   tensor_bundle{.parts = partition_variable(...)}        parts are written as slices of one tensor; a tensor that is
 //                                                          read, however it was cut, is cut like this (partition.hpp)
 #pragma once
 #include "bundle_decode.hpp"
@@ -19,11 +19,11 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// How a record lies in a bundle.
+// The name, type and slice under which a record is stored in a bundle.
 struct stored_tensor {
   std::string name;
   dtype type = dtype::none;
-  std::string slice = {};  // of a part, as TensorFlow's Saver names it: "10 2 0,5:0,2"
+  std::string slice = {};  // for a part, in the form of TensorFlow's Saver: "10 2 0,5:0,2"
   std::optional<slice_of> part = {};
 };
 
@@ -34,14 +34,14 @@ struct tensor_bundle {
   static constexpr bool checks_itself = false, checks_tensors = true;
 
   int shards = 1;                              // data files
-  std::optional<tensorflow_names> names = {};  // how TensorFlow calls what optimizers keep
+  std::optional<tensorflow_names> names = {};  // TensorFlow's names for the state of optimizers
   partition_map parts = {};                    // records that are parts of larger tensors, with their slots
 
-  // Raises invalid_argument for data that could not be read back: names that the format needs itself, parts that do not
+  // Raises invalid_argument for data that could not be read back: names that the format itself uses, parts that do not
   // cover their tensor.
   encoded encode(const snapshot& content) const;
   decoded decode(checkpoint_files& files) const;
-  // Where `encode` puts each of these records, in their order: for a .meta file beside the bundle.
+  // Returns how `encode` stores each of these records, in their order: for a .meta file beside the bundle.
   std::vector<stored_tensor> stored(snapshot content) const;
 };
 static_assert(codec<tensor_bundle>);

@@ -1,11 +1,11 @@
-// `any_file_system` is a type-erased file system: the seam through which everything that is written or read once per
-// file goes. The code behind it (publishing, reading, locks, savers, writers of events) is ordinary code, compiled
-// once, where it would otherwise be compiled for every file system; a call through a pointer is nothing beside a system
-// call.
+// `any_file_system` is a type-erased file system, through which every operation goes that happens once per file. The
+// code that uses it (publishing, reading, locks, savers, writers of events) is ordinary code, compiled once; otherwise
+// it would be compiled for every file system. The cost of a call through a pointer is negligible beside that of a
+// system call.
 //
-//   file_problem p = try_publish(my_files, "runs/a/model.ckpt", pieces);      // my_files becomes one
+//   file_problem p = try_publish(my_files, "runs/a/model.ckpt", pieces);      // my_files is converted to one
 //
-// Copies are the same file system, as the concept `file_system` has it.
+// Copies are the same file system, as the concept `file_system` requires.
 #pragma once
 #include <cstdint>
 #include <cstring>
@@ -54,7 +54,7 @@ public:
     return does_->list(state_.get(), path, names);
   }
 
-  // Some file systems lack these. Each may be called only where the function before it returns true.
+  // Some file systems lack these operations. Each may be called only where the function above it returns true.
   bool claims() const { return does_->claim != nullptr; }  // claims_files (file_system.hpp)
   int claim(handle h) const { return does_->claim(state_.get(), h); }
   int open_to_claim(const std::string& path, handle& h) const { return does_->open_to_claim(state_.get(), path, h); }
@@ -99,7 +99,7 @@ private:
     int (*remove_directory)(const void*, const std::string&) = nullptr;
   };
 
-  // The operations of one type.
+  // The operations table of one type.
   template <class F>
   struct of {
     using own_handle = typename F::handle;
@@ -122,7 +122,7 @@ private:
         return *reinterpret_cast<own_handle*>(h);
       }
     }
-    // An opened file's handle, kept until close.
+    // Keeps the handle of an opened file until close.
     template <class Open>
     static int keep(handle& h, Open&& open) {
       own_handle own{};
@@ -201,7 +201,7 @@ private:
   static constexpr operations operations_of = of<F>::table();
 
   const operations* does_;
-  std::shared_ptr<const void> state_;  // nothing where there is none
+  std::shared_ptr<const void> state_;  // null for a file system without state
 };
 static_assert(file_system<any_file_system>);
 

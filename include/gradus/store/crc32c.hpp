@@ -1,16 +1,17 @@
-// CRC-32C (Castagnoli) is the checksum of TFRecord files, event files, tensor bundles and our own checkpoints.
+// CRC-32C (Castagnoli) is the checksum of TFRecord files, event files, tensor bundles and this library's own
+// checkpoints.
 //
-// Polynomial 0x1EDC6F41, here in its reflected form 0x82F63B78; initial value and final xor 0xFFFFFFFF (RFC 3720,
-// section 12.1 and appendix B.4). With __SSE4_2__ the processor's instruction is used, else eight tables of 256 words
-// (Kounavis, Berry, "Novel table lookup-based algorithms for high-performance CRC generation", 2008). Both give the
-// same numbers, and both work in constant evaluation (there always by table). The instruction gives a result three
-// cycles after it began, so long runs are taken as three side by side, which are then joined (Gopal et al., "Fast CRC
-// computation for iSCSI polynomial using CRC32 instruction", 2011).
+// The polynomial is 0x1EDC6F41, here in its reflected form 0x82F63B78; initial value and final xor are 0xFFFFFFFF (RFC
+// 3720, section 12.1 and appendix B.4). With __SSE4_2__ the processor's instruction is used, else eight tables of 256
+// words (Kounavis, Berry, "Novel table lookup-based algorithms for high-performance CRC generation", 2008). Both give
+// the same numbers, and both work in constant evaluation (where the table is always used). The instruction gives its
+// result after three cycles, so long runs are computed as three runs side by side, which are then joined (Gopal et al.,
+// "Fast CRC computation for iSCSI polynomial using CRC32 instruction", 2011).
 //
-//   crc32c(bytes)            of a whole span
-//   extend(crc, bytes)       of what came before, then these bytes: extend(crc32c(a), b) == crc32c(ab)
-//   mask(crc), unmask(crc)   as record formats store it: a CRC over data that holds CRCs is weak, so the stored one is
-//                            rotated and offset
+//   crc32c(bytes)            the checksum of a whole span
+//   extend(crc, bytes)       of the bytes with checksum crc, then these: extend(crc32c(a), b) == crc32c(ab)
+//   mask(crc), unmask(crc)   the form that record formats store: a CRC over data that holds CRCs is weak, so the stored
+//                            one is rotated and offset
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -27,7 +28,8 @@
 namespace gradus::inline GRADUS_BUILD {
 namespace detail {
 
-// Plain arrays: a compiler takes a third of the memory for what is evaluated without std::array's calls.
+// Plain arrays: with std::array, whose functions would be called, a compiler takes three times the memory to evaluate
+// them.
 template <std::size_t Count>
 struct crc32c_tables {
   std::uint32_t of[Count][256] = {};
@@ -46,7 +48,8 @@ inline constexpr auto crc32c_table = [] {
   return made;
 }();
 
-// The register after `n` bytes, by table. Bytes are taken one by one, so the result is the same on any endianness.
+// Returns the register after `n` bytes, by table. Bytes are read one by one, so the result is the same on any
+// endianness.
 template <class Byte>
 constexpr std::uint32_t crc32c_by_table(std::uint32_t r, const Byte* p, std::size_t n) {
   const auto& t = crc32c_table.of;
@@ -63,8 +66,8 @@ constexpr std::uint32_t crc32c_by_table(std::uint32_t r, const Byte* p, std::siz
 #if defined(__SSE4_2__)
 inline constexpr std::size_t crc32c_run = 4096;  // bytes of each of three runs; a power of two
 
-// shift[k][b]: what byte k of the register, b, becomes after crc32c_run zero bytes. Going on over zeros is linear, so
-// the operator for one zero bit, squared often enough, is the one for the run.
+// shift[k][b]: what byte k of the register, with the value b, becomes after crc32c_run zero bytes. The effect of zeros
+// is linear, so the operator for one zero bit, squared often enough, is the operator for the run.
 inline constexpr auto crc32c_shift = [] {
   std::uint32_t op[32] = {};  // op[i]: what bit i becomes
   op[0] = 0x82F63B78u;

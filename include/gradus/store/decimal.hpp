@@ -19,14 +19,14 @@
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
-// Parses the number at `p`, as std::from_chars does: no blanks and no + before it, no hexadecimal digits; `out` is left
-// alone unless it is one that fits.
+// Parses the number at `p` as std::from_chars does: no blanks and no + before it, no hexadecimal digits; `out` is
+// changed only if there is a number that fits.
 template <class Float>
 std::from_chars_result decimal_at(const char* p, const char* end, Float& out) {
 #if !defined(GRADUS_DECIMAL_BY_STRTOD)
   return std::from_chars(p, end, out);
 #else
-  // strtod reads more than that and needs a zero behind it, so that it gets a copy of the characters that
+  // strtod accepts more than that and needs a zero byte after it, so it gets a copy of the characters that
   // std::from_chars would read.
   const auto digits = [&](const char*& at, bool& nonzero) {
     const char* const first = at;

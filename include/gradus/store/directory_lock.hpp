@@ -1,4 +1,5 @@
-// One process at a time writes into a directory: two that train into one would delete each other's checkpoints.
+// This header lets one process at a time write into a directory: two processes that train into one would delete each
+// other's checkpoints.
 #pragma once
 #include <optional>
 #include <string>
@@ -32,17 +33,18 @@ private:
 };
 }  // namespace detail
 
-// Holds `directory` as long as it lives, whatever path leads there; a process that is killed holds nothing any more,
-// and a forked child never does (lock_table.hpp says how). The file stays. Where locks are not to be had (some network
-// disks, a directory that cannot be written) it holds nothing and reports nothing: a write there fails by itself.
-// Error: failed_precondition if another process holds it, or another lock of this one.
+// Locks `directory` as long as this object lives, whatever path leads there. The lock of a process that is killed ends
+// with it, and a forked child never has it (see lock_table.hpp). The lock file stays. Where the file cannot be locked
+// (some network disks, a directory that is not writable), the object locks nothing and reports nothing; in a directory
+// that is not writable, later writes fail by themselves. Raises failed_precondition if another process has the lock, or
+// another object of this one.
 template <file_system F>
 class directory_lock : public detail::held_directory {
 public:
   directory_lock(const F& fs, std::string_view directory) : held_directory(fs, directory) {}
 };
 
-// Makes the directory and holds it, where the file system can.
+// Creates the directory and locks it, where the file system can.
 template <file_system F>
 void hold_directory(std::optional<directory_lock<F>>& lock, const F& fs, const std::string& directory) {
   const any_file_system any = fs;

@@ -32,7 +32,7 @@ GRADUS_BODY held_directory::held_directory(any_file_system fs, std::string_view 
 }
 
 GRADUS_BODY held_directory::~held_directory() {
-  // In a forked child the descriptor is closed, and its number may be another file's.
+  // In a forked child the descriptor is closed already, and its number may belong to another file.
   if (held_ && process_ == this_process()) fs_.unlock(handle_);
 }
 

@@ -1,5 +1,5 @@
-// This header handles directories with all their files: exports, which are written whole, get their name at once, and
-// are removed when newer ones are there.
+// This header handles directories with all their files: exports, which are written as a whole, get their name at once,
+// and are removed when newer ones exist.
 #pragma once
 #include <span>
 #include <string>
@@ -9,9 +9,9 @@
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
-// A directory on its way to its name. Its files are written and synced one by one in "<path>.gradus-tmp-<number>";
-// `reveal` gives that the name. The files of a killed process stay under the temporary name, which no reader takes for
-// an export.
+// A directory under a temporary name. Its files are written and synced one by one in "<path>.gradus-tmp-<number>";
+// `reveal` renames that. The files of a killed process stay under the temporary name, which no reader takes for an
+// export.
 class staged_directory {
 public:
   staged_directory(any_file_system fs, std::string path);
@@ -20,12 +20,12 @@ public:
   // Removes a tree that was not revealed.
   ~staged_directory();
 
-  // Of a file in it: its name while it is written. Directories above it are created.
+  // Returns the present path of a file in it, before `reveal`. Directories above the file are created.
   std::string place_for(const std::string& file);
   void write(const std::string& file, byte_pieces pieces);
   void write(const std::string& file, std::span<const std::byte> bytes);
-  // The directory gets its name: `path`, or another one beside it. False if that name is taken; then it stays as it
-  // was. Nothing is ever replaced.
+  // Renames the directory to `path`, which is its own name or another one beside it. Returns false if that name is
+  // taken; the directory then stays as it was. Nothing is ever replaced.
   bool reveal(const std::string& path);
 
 private:
@@ -33,8 +33,8 @@ private:
   std::string name_;  // empty: it is revealed
 };
 
-// Removes a directory and all that is in it; links are removed, not followed. One that is not there is no error. Where
-// a file system cannot remove directories they stay, empty.
+// Removes a directory and all that is in it; links are removed, not followed. If the directory does not exist, that is
+// no error. Where a file system cannot remove directories, they stay, empty.
 file_problem remove_tree(const any_file_system& fs, const std::string& path);
 
 }  // namespace gradus::detail

@@ -36,7 +36,7 @@ GRADUS_BODY void staged_directory::write(const std::string& file, std::span<cons
 }
 
 GRADUS_BODY bool staged_directory::reveal(const std::string& path) {
-  // A rename replaces an empty directory, so who is there is asked before; one that is not empty it never replaces.
+  // A rename would replace an empty directory, so this checks first; it never replaces one that is not empty.
   if (uninterrupted([&] { return fs_.exists(path); }) == 0) return false;
   const int e = uninterrupted([&] { return fs_.rename(name_, path); });
   if (e == EEXIST || e == ENOTEMPTY || e == ENOTDIR) return false;
@@ -49,7 +49,7 @@ GRADUS_BODY bool staged_directory::reveal(const std::string& path) {
 }
 
 GRADUS_BODY file_problem remove_tree(const any_file_system& fs, const std::string& path) {
-  // A link to a directory is removed by `remove`, so nothing beside the tree is ever listed.
+  // `remove` removes a link to a directory, so nothing outside of the tree is ever listed.
   const int e = uninterrupted([&] { return fs.remove(path); });
   if (e == 0 || e == ENOENT) return {};
   if (e != EISDIR && e != EPERM) return {e, "remove", path};

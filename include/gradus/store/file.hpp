@@ -1,14 +1,14 @@
-// This header writes files that survive, so that a reader sees all of a file or none. It handles once, for all file
-// systems, the rules on top of their operations (interrupted calls, short writes, cleaning up, the order of syncs); the
-// operations are those of file_system.hpp, and nothing here needs exceptions.
+// This header writes files so that a reader sees all of a file or none, also after a crash. It implements once, for all
+// file systems, the rules on top of their operations (interrupted calls, short writes, cleaning up, the order of
+// syncs); the operations are those of file_system.hpp, and nothing here needs exceptions.
 //
 //   publish(fs, path, pieces)       write a temporary, sync it, rename it over `path`, sync the directory
 //   read_file(fs, path, limit)      all bytes of a file that is no larger than `limit`
 //   append_file(fs, path)           a file that grows: event files, logs
 //   make_directories(fs, path)      mkdir -p, each new entry synced
 //
-// TensorFlow's Saver and PyTorch's writers do not sync the directory (and TensorFlow not the file either): there a
-// power failure after a save may lose it. Here, when publish returns, the file is on the disk.
+// TensorFlow's Saver and PyTorch's writers do not sync the directory (and TensorFlow does not sync the file either), so
+// a power failure after a save may lose it. Here, when publish returns, the file is on the disk.
 #pragma once
 #include <algorithm>
 #include <cerrno>
@@ -29,30 +29,30 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// publish without raising, of files in one directory: all are written and synced before the first gets its name, and
-// they get their names in this order. Only `published` problems leave anything behind: the complete new files.
+// Publishes files of one directory without raising: all are written and synced before the first gets its name, and they
+// get their names in this order. Only a problem that is `published` leaves anything behind: the complete new files.
 [[nodiscard]] file_problem try_publish(const any_file_system& fs, std::span<const file_content> files);
 [[nodiscard]] file_problem try_publish(const any_file_system& fs, const std::string& path, byte_pieces pieces);
 
-// Writes the pieces, one after another, as the file `path`, replacing a file of this name. A reader, and a machine that
-// loses power, sees the old file or the new one. Raises an error with the operation, the path, the reason and the
-// remedy; then the temporary is gone and the old file untouched. Temporaries of this path that dead processes left are
-// cleared.
+// Writes the pieces, one after another, as the file `path`, replacing a file of this name. A reader, also one after a
+// power failure, sees the old file or the new one. Raises an error with the operation, the path, the reason and the
+// remedy; the temporary is then removed and the old file untouched. Temporaries of this path that dead processes left
+// are removed.
 void publish(const any_file_system& fs, const std::string& path, byte_pieces pieces);
 void publish(const any_file_system& fs, const std::string& path, std::string_view content);
 
-// read_file without raising; `out` is replaced.
+// Reads a file as read_file does, without raising; `out` is replaced.
 [[nodiscard]] file_problem try_read(const any_file_system& fs, const std::string& path, std::uint64_t limit,
                                     std::vector<std::byte>& out);
 
-// All bytes of a regular file. Larger than `limit` is refused before anything is allocated.
+// Returns all bytes of a regular file. A file larger than `limit` is refused before anything is allocated.
 std::vector<std::byte> read_file(const any_file_system& fs, const std::string& path, std::uint64_t limit = UINT64_MAX);
 
 // The same for a file from outside; the error names the limit to raise.
 std::vector<std::byte> read_file(const any_file_system& fs, const std::string& path, const reader_limits& limits);
 
-// Creates `path` and missing directories above it. Each new entry is synced, or a power failure could take the whole
-// directory from under a file that was published in it.
+// Creates `path` and missing directories above it. Each new entry is synced; otherwise a power failure could remove the
+// directory together with a file that was published in it.
 void make_directories(const any_file_system& fs, const std::string& path);
 
 namespace detail {
@@ -62,16 +62,16 @@ public:
   appended_file(any_file_system fs, std::string path, std::size_t buffer = 1 << 16);
   appended_file(appended_file&& other) noexcept;
   appended_file& operator=(appended_file&&) = delete;
-  // Bytes that cannot be written now are lost without an error: call close() first to see it.
+  // Bytes that cannot be written now are lost without an error: call close() first, which raises it.
   ~appended_file();
 
   const std::string& path() const { return path_; }
 
   void write(std::span<const std::byte> bytes);
   void write(std::string_view bytes) { write(std::as_bytes(std::span(bytes.data(), bytes.size()))); }
-  // To the operating system: other processes see it, a killed process does not lose it.
+  // Writes the buffer to the operating system: other processes see the bytes, and they survive the end of this process.
   void flush();
-  // To the disk.
+  // Writes the buffer to the disk.
   void sync();
   void close();
 
@@ -89,8 +89,9 @@ private:
 };
 }  // namespace detail
 
-// A file that grows at its end. Bytes gather in a buffer (64 KiB by default) and reach the file by flush, the disk by
-// sync. After an error the bytes not yet written are kept, so that a later flush continues where it stopped.
+// A file that grows at its end. Bytes are collected in a buffer (64 KiB by default); flush writes them to the file,
+// sync to the disk. After an error the bytes not yet written are kept, so that a later flush continues where it
+// stopped.
 template <file_system F>
 class append_file : public detail::appended_file {
 public:

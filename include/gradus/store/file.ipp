@@ -39,7 +39,7 @@ GRADUS_BODY file_problem try_read(const any_file_system& fs, const std::string& 
     std::size_t moved = 0;
     const int e = detail::uninterrupted([&] { return fs.read(h, std::span(out).subspan(at), moved); });
     if (e != 0) return {e, "read", path};
-    if (moved == 0) out.resize(at);  // it shrank while we read
+    if (moved == 0) out.resize(at);  // the file became shorter while it was read
     at += moved;
   }
   return {};
@@ -70,7 +70,7 @@ GRADUS_BODY void make_directories(const any_file_system& fs, const std::string& 
     if (part.empty() || part == "." || part.ends_with('/')) continue;
     if (detail::uninterrupted([&] { return fs.exists(part); }) == 0) continue;
     const int e = detail::uninterrupted([&] { return fs.make_directory(part); });
-    if (e == EEXIST) continue;  // someone else was faster
+    if (e == EEXIST) continue;  // another process or thread was faster
     if (e != 0) raise({e, "create the directory", part});
     const std::string above = directory_of(part);
     const int synced = detail::uninterrupted([&] { return fs.sync_directory(above); });
@@ -104,7 +104,7 @@ GRADUS_BODY appended_file::~appended_file() {
 
 GRADUS_BODY void appended_file::write(std::span<const std::byte> bytes) {
   if (buffer_.size() + bytes.size() > capacity_) flush();
-  // Always by the buffer, even if large: an error half-way must not lose the rest.
+  // Large pieces go through the buffer too: an error half-way must not lose the rest.
   buffer_.insert(buffer_.end(), bytes.begin(), bytes.end());
   if (buffer_.size() > capacity_) flush();
 }

@@ -1,9 +1,9 @@
-// file_bytes are the bytes of a whole file: mapped into memory where the file system can and the file is worth it, else
-// read.
+// file_bytes holds the bytes of a whole file: mapped into memory where the file system can map and the file is large
+// enough, else read.
 //
-// A mapping shows the present contents of the file. Files of ours are replaced by renaming and never cut short, so that
-// a mapping of one keeps its bytes; a file that another program truncates while it is mapped kills the process that
-// reads it (SIGBUS).
+// A mapping shows the present contents of the file. This library replaces its files by renaming and never shortens
+// them, so a mapping of such a file keeps its bytes. If another program truncates a file while it is mapped, the
+// process that reads the mapping is killed (SIGBUS).
 #pragma once
 #include "file.hpp"
 
@@ -19,7 +19,7 @@ public:
   opened_bytes& operator=(opened_bytes&&) = delete;
   ~opened_bytes() { forget(); }
 
-  // Opens `path`, and closes the file before it. A file of more than `limit` bytes is refused (EFBIG).
+  // Opens `path`, and closes the file that was open. A file of more than `limit` bytes is refused (EFBIG).
   [[nodiscard]] file_problem open(const std::string& path, std::uint64_t limit = UINT64_MAX);
 
   std::span<const std::byte> bytes() const { return mapped_.empty() ? std::span<const std::byte>(read_) : mapped_; }

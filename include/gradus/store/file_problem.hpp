@@ -1,5 +1,5 @@
-// A file_problem is the failure of an operation on a file, as a value: the operation, the path and the errno; its kind
-// of error, and the remedy.
+// A file_problem is the failure of an operation on a file, as a value: the operation, the path and the errno. From the
+// errno follow the status and the remedy.
 #pragma once
 #include <cerrno>
 #include <cstring>
@@ -10,7 +10,7 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// An operation on a file that failed. False if it did not.
+// An operation on a file that failed. It converts to false if none did.
 struct file_problem {
   int error = 0;               // errno
   const char* operation = "";  // a verb: "write", "sync", ...
@@ -30,7 +30,7 @@ errno_meaning meaning_of(int e);
 }  // namespace detail
 
 inline status status_of_errno(int e) { return detail::meaning_of(e).kind; }
-// The remedy.
+// Returns the remedy.
 inline std::string_view advice_of_errno(int e) { return detail::meaning_of(e).advice; }
 
 std::string describe(const file_problem& p);

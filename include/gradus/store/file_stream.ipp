@@ -22,7 +22,7 @@ GRADUS_BODY file_stream::file_stream(std::string path, compression_type how, con
   most_ = how_ == compression_type::none ? UINT64_MAX : limits_.inflated_from(file_->size);
   first_buffer_ = std::max<std::size_t>(buffer, 1);
   if (how_ == compression_type::none && file_->size < first_buffer_)
-    first_buffer_ = static_cast<std::size_t>(file_->size) + 1;  // and one more, so that the end is seen
+    first_buffer_ = static_cast<std::size_t>(file_->size) + 1;  // one byte more, so that a read shows the end
   restart();
 }
 
@@ -72,7 +72,7 @@ GRADUS_BODY std::size_t file_stream::read(std::span<std::byte> to) {
     const std::size_t more = take(to.subspan(ready));
     offset_ += more;
     return ready + more;
-  } catch (const error&) {  // it comes again
+  } catch (const error&) {  // the next read raises it again
     if (ready == 0) throw;
     return ready;
   }

@@ -1,5 +1,5 @@
-// This header defines file systems, and has the operating system's. A file system is a policy: its operations are those
-// of the kernel, each returning 0 or an errno value, so that a test can stand in for the disk
+// This header defines file systems, and has that of the operating system. A file system is a policy: its operations are
+// those of the kernel, and each returns 0 or an errno value, so that a test can replace the disk
 // (testing/faulty_files.hpp). file.hpp builds on them.
 #pragma once
 #include <cerrno>
@@ -49,8 +49,8 @@ concept file_system = std::same_as<typename F::policy_for, kind::file_system> &&
                         { fs.list(path, names) } -> std::same_as<int>;  // names without the directory, in any order
                       };
 
-// This file system knows whether a process writes a file at this moment. A claim belongs to the handle: it ends when
-// the handle is closed or its process ends, however it ends.
+// A file system that can tell whether a process is writing a file at this moment. A claim belongs to the handle: it
+// ends when the handle is closed or its process ends, however it ends.
 template <class F>
 concept claims_files =
     file_system<F> && requires(const F& fs, const std::string& path, typename F::handle& opened, typename F::handle h) {
@@ -58,27 +58,28 @@ concept claims_files =
       { fs.open_to_claim(path, opened) } -> std::same_as<int>;  // a file that exists; never through a link
     };
 
-// A file system whose files can be read from any byte on. In others a reader passes over the bytes before.
+// A file system whose files can be read from any byte on. In others a reader reads and discards the bytes before.
 template <class F>
 concept seeks_files = file_system<F> && requires(const F& fs, typename F::handle h, std::uint64_t offset) {
   { fs.seek(h, offset) } -> std::same_as<int>;
 };
 
-// A file system that can show a file's bytes without reading them. `map` refuses (any errno) a file that it cannot map,
-// and the file is then read.
+// A file system that can map a file's bytes into memory without reading them. `map` refuses a file that it cannot map
+// (with any errno), and the file is then read.
 template <class F>
 concept maps_files = file_system<F> && requires(const F& fs, const std::string& path, std::span<const std::byte>& b) {
   { fs.map(path, b) } -> std::same_as<int>;
   { fs.unmap(b) };
 };
 
-// This file system can begin with the disk's part of bytes that were just written: large files then need not wait for
-// all of it at the sync.
+// A file system that can begin to write to the disk the bytes that were just written to the file: for large files, sync
+// then need not wait for all of them.
 template <class F>
 concept writes_behind_files =
     file_system<F> && requires(const F& fs, typename F::handle h, std::size_t bytes) { fs.write_behind(h, bytes); };
 
-// A file system that can keep a file for one process (store/directory_lock.hpp); those that cannot lock nothing.
+// A file system that can lock a file for one process (store/directory_lock.hpp). In those that cannot, nothing is
+// locked.
 template <class F>
 concept locks_files =
     file_system<F> && requires(const F& fs, const std::string& path, typename F::handle& h, long& owner) {
@@ -92,7 +93,7 @@ concept removes_directories = file_system<F> && requires(const F& fs, const std:
 };
 
 #if defined(__unix__) || defined(__APPLE__)
-// The operating system's files.
+// The file system of the operating system.
 struct posix {
   using policy_for = kind::file_system;
   using handle = int;
@@ -104,7 +105,7 @@ struct posix {
     return opened(h = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
   }
   int open_read(const std::string& path, int& h, std::uint64_t& size) const {
-    // O_NONBLOCK: a pipe that someone put in place of the file must not stop us.
+    // O_NONBLOCK: a pipe that was put in place of the file must not block this process.
     if (const int e = opened(h = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)); e != 0) return e;
     struct stat s {};
     int e = ::fstat(h, &s) != 0 ? errno : S_ISDIR(s.st_mode) ? EISDIR : S_ISREG(s.st_mode) ? 0 : EINVAL;
@@ -112,7 +113,7 @@ struct posix {
     if (e != 0) ::close(h);
     return e;
   }
-  // The file's bytes as memory (store/file_bytes.hpp). An empty file cannot be mapped: EINVAL.
+  // Maps the file's bytes into memory (store/file_bytes.hpp). An empty file cannot be mapped: EINVAL.
   int map(const std::string& path, std::span<const std::byte>& bytes) const {
     int h = -1;
     std::uint64_t size = 0;
@@ -137,7 +138,7 @@ struct posix {
   int read(int h, std::span<std::byte> into, std::size_t& moved) const {
     return counted(::read(h, into.data(), into.size()), moved);
   }
-  // The next read begins at this byte.
+  // Sets the byte at which the next read begins.
   int seek(int h, std::uint64_t offset) const {
     return ::lseek(h, static_cast<off_t>(offset), SEEK_SET) < 0 ? errno : 0;
   }
@@ -152,8 +153,9 @@ struct posix {
     return done(std::rename(from.c_str(), to.c_str()));
   }
   int remove(const std::string& path) const { return done(::unlink(path.c_str())); }
-  // The file, made if missing, for this handle alone until `unlock` or the end of the process, however it ends: EAGAIN
-  // if another handle has it, also in this process; `owner` is the process, or 0. No fork inherits it (lock_table.hpp).
+  // Opens the file, creates it if missing, and locks it for this handle alone until `unlock` or the end of the process,
+  // however it ends. Returns EAGAIN if another handle has the lock, in this process or another; `owner` is then that
+  // process, or 0. A forked child does not inherit the lock (lock_table.hpp).
   int lock(const std::string& path, int& h, long& owner) const {
     if (const int e = opened(h = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)); e != 0) return e;
     int e = EINVAL;
@@ -163,11 +165,11 @@ struct posix {
     whole.l_type = F_WRLCK, whole.l_whence = SEEK_SET;
     e = done(::fcntl(h, F_OFD_SETLK, &whole));
     if (e == EACCES) e = EAGAIN;
-    // A process with a lock of fcntl's older kind (gradus 0.5.0) is named by the kernel.
+    // The kernel reports the process that has a lock of fcntl's older kind (gradus 0.5.0).
     if (e == EAGAIN && ::fcntl(h, F_OFD_GETLK, &whole) == 0 && whole.l_type != F_UNLCK && whole.l_pid > 0)
       owner = static_cast<long>(whole.l_pid);
 #endif
-    if (e == EINVAL) e = claim(h);  // a kernel without them
+    if (e == EINVAL) e = claim(h);  // a kernel without these locks
     char said[24] = {};
     if (e == EAGAIN && owner == 0 && ::pread(h, said, sizeof said - 1, 0) > 0) owner = std::strtol(said, nullptr, 10);
     if (e != 0) {
@@ -175,7 +177,7 @@ struct posix {
       return e;
     }
     detail::lock_table::of_process().add(h);
-    // The holder's number is for the error message of others: nothing depends on it.
+    // The holder's process number serves the error messages of others: nothing depends on it.
     const int length = std::snprintf(said, sizeof said, "%ld\n", static_cast<long>(::getpid()));
     if (::ftruncate(h, 0) != 0 || ::pwrite(h, said, static_cast<std::size_t>(length), 0) != length) return 0;
     return 0;
@@ -202,7 +204,7 @@ struct posix {
     if (h < 0) return errno;
     const int e = done(::fsync(h));
     ::close(h);
-    return e == EINVAL ? 0 : e;  // EINVAL: this file system has no such thing and needs none
+    return e == EINVAL ? 0 : e;  // EINVAL: this file system cannot sync a directory and need not
   }
   int list(const std::string& path, std::vector<std::string>& names) const {
     DIR* directory = ::opendir(path.c_str());
@@ -231,7 +233,7 @@ private:
 };
 static_assert(file_system<posix>);
 #else
-struct posix;  // no such machine; bring a file system of your own
+struct posix;  // there is no such file system on this machine; supply another
 #endif
 
 // --- paths ---
@@ -240,12 +242,12 @@ std::string directory_of(std::string_view path);
 inline std::string_view file_name_of(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 std::string join_path(std::string_view directory, std::string_view name);
 
-// A name that a temporary of `path` may have, and whether a name is one: a process that was killed leaves such a file
-// behind, and the owner of the directory removes it (store/temporary.hpp).
+// temporary_name returns a name that a temporary of `path` may have, and is_temporary tells whether a name is one: a
+// process that was killed leaves such files behind, and the owner of the directory removes them (store/temporary.hpp).
 inline constexpr std::string_view temporary_mark = ".gradus-tmp-";
 inline std::string temporary_name(std::string_view path, std::uint64_t n) { return text(path, temporary_mark, n); }
 bool is_temporary(std::string_view name);
-// The path that it is a temporary of.
+// Returns the path that a temporary was to get.
 std::string_view name_of_temporary(std::string_view temporary);
 
 }  // namespace gradus

@@ -1,30 +1,32 @@
 // A flash_store keeps a checkpoint in raw NOR flash, for programs without a heap, exceptions or files: the state of a
 // static_stepper, saved so that a power cut at any instant leaves the last confirmed save or a newer one.
 //
-//   struct chip {  // the part of the flash that is the store's
+//   struct chip {  // the part of the flash that the store may use
 //     static constexpr std::uint32_t sector_bytes = 4096, sectors = 8;
-//     bool erase(std::uint32_t sector);  // all bits of it become 1
-//     // Bits become 0. The offset is a multiple of 32.
+//     // Sets all bits of a sector to 1.
+//     bool erase(std::uint32_t sector);
+//     // Sets bits to 0. The offset is a multiple of 32.
 //     bool program(std::uint32_t offset, std::span<const std::byte, 32> line);
-//     // From any place, any length, not past the end.
+//     // Reads from any place, any length, not past the end.
 //     bool read(std::uint32_t offset, std::span<std::byte> to);
 //   };
 //   static gradus::flash_store flash{chip{}};
 //
-//   if (flash.open(trainer) != gradus::flash_status::ok)  // the newest whole step, and the trainer goes on from it
+//   if (flash.open(trainer) != gradus::flash_status::ok)  // ok: the trainer goes on from the newest whole step
 //     trainer.initialize(42);                             // empty, damaged, ...: each has its text
 //   ...
 //   flash.save(trainer);  // ok: confirmed, read back from the flash
 //
-// The sectors are a ring. A save erases as many as it needs behind the newest record, programs a mark, the state, and
-// last of all the header with their checksums; the newest record stays untouched, so 2 * sectors_of(bytes) are needed.
-// Every sector is erased equally often, within one time. A line of 32 bytes is programmed at most once between two
-// erasures, and always whole, so a granularity of 1, 2, 4, 8, 16 or 32 bytes will do, with error correction or without.
-// A driver's function returns false on failure. A read that fails (a torn word under error correction) is a damaged
-// record.
+// The sectors form a ring. A save erases as many sectors as it needs behind the newest record, then programs a mark,
+// then the state, and last of all the header with their checksums. The newest record stays untouched, so the ring needs
+// 2 * sectors_of(bytes) sectors. The numbers of erasures of any two sectors differ by at most one. A line of 32 bytes
+// is programmed at most once between two erasures, and always whole, so the store works with a granularity of 1, 2, 4,
+// 8, 16 or 32 bytes, with error correction or without. A driver's function returns false on failure. A record in which
+// a read fails (a torn word under error correction) counts as damaged.
 //
-// Nothing here raises: each function gives a flash_status. `check_flash` raises it, and `message_of` is its text.
-// docs/formats/flash.md has the bytes; codec/flash_image.hpp reads and writes images on a desktop.
+// Nothing here raises: each function returns a flash_status. `check_flash` raises the error of a status, and
+// `message_of` returns its text. docs/formats/flash.md has the bytes; codec/flash_image.hpp reads and writes images on
+// a desktop.
 #pragma once
 #include <algorithm>
 #include <concepts>
@@ -44,9 +46,9 @@ enum class flash_status : std::uint8_t {
   ok,
   empty,          // no save was finished here
   damaged,        // records of this library, none of them whole
-  foreign,        // something that this library did not write
-  another_model,  // the newest record is whole, and of other names, types or shapes
-  newer_version,  // the newest record is whole, and of a format that came later
+  foreign,        // the sectors hold something that this library did not write
+  another_model,  // the newest record is whole, but of other names, types or shapes
+  newer_version,  // the newest record is whole, but of a later format
   too_small,      // two records of this state do not fit
   not_opened,     // save before open
   not_written,    // the flash does not hold the programmed bytes
@@ -102,11 +104,12 @@ concept flash_driver = requires(D& d, std::uint32_t at, std::span<const std::byt
   { d.read(at, to) } -> std::same_as<bool>;
 };
 
-// A ring of records over the sectors of a driver, which it keeps. `open` comes first. Threads do not share one.
+// A ring of records over the sectors of a driver, which the store keeps. Call `open` first. A store must not be used by
+// several threads at a time.
 template <flash_driver Driver>
 class flash_store {
   using format_of = detail::flash_format;
-  // Of a geometry that is constant.
+  // Checks a geometry that is constant.
   template <class D>
   static consteval bool fits() {
     if constexpr (!std::is_member_pointer_v<decltype(&D::sector_bytes)>)
@@ -120,9 +123,9 @@ public:
   flash_store(const flash_store&) = delete;
   flash_store& operator=(const flash_store&) = delete;
 
-  // Takes over the newest whole record and marks the trainer as restored. Gives ok; or empty, damaged, foreign,
-  // another_model, newer_version, too_small with the trainer unchanged; or not_read. A whole record that does not fit
-  // is no damage: no older one is taken in its place.
+  // Takes over the newest whole record and marks the trainer as restored. Returns ok; or empty, damaged, foreign,
+  // another_model, newer_version or too_small, with the trainer unchanged; or not_read. A whole record that does not
+  // fit does not count as damaged: no older record is taken in its place.
   template <class Trainer>
   flash_status open(Trainer& trainer) {
     walk w{*this};
@@ -137,9 +140,10 @@ public:
     return state_;
   }
 
-  // Writes the trainer's present state. ok: it was read back whole, and a power cut from here on leaves it or a newer
-  // one. Else nothing is lost that was there: too_small, not_opened, not_written, or the status of open, where a person
-  // has to decide (foreign, another_model, newer_version).
+  // Writes the trainer's present state. Returns ok if it was read back whole; a power cut from then on leaves this
+  // record or a newer one. With any other status the records before are kept: too_small, not_opened, not_written, or
+  // the status of open where the user has to decide (foreign, another_model, newer_version) or has to open again
+  // (not_read).
   template <class Trainer>
   flash_status save(Trainer& trainer) {
     if (state_ > flash_status::damaged) return state_;
@@ -155,13 +159,13 @@ public:
         return flash_status::ok;
       }
     }
-    // Another place, if there is one: a sector may be worn out.
+    // The next save tries another place, if there is one: a sector may be worn out.
     const std::uint32_t away = ring(next_ + driver_.sectors - newest_);
     next_ = ring(away + 1 + count <= driver_.sectors ? next_ + 1 : newest_ + count);
     return flash_status::not_written;
   }
 
-  // Erases everything, whatever it is, the newest record last. The next save begins anew.
+  // Erases all sectors, whatever they hold, the newest record last. The next save begins anew.
   flash_status format() {
     bool done = true;
     for (std::uint32_t i = 0; i < driver_.sectors; ++i)
@@ -171,14 +175,15 @@ public:
     return done ? flash_status::ok : flash_status::not_written;
   }
 
-  // The number of the newest record: the number of tried saves since the first one. 0: none.
+  // Returns the number of the newest record, which counts the saves that were tried since the first one. 0: there is
+  // none.
   std::uint32_t sequence() const { return sequence_; }
   Driver& driver() { return driver_; }
 
 private:
   enum class reading : std::uint8_t { measure, write, restore };
-  // One walk over the state. A list for `remembers`: one type for all tasks, so that the state's own code is there
-  // once.
+  // One walk over the state, as an argument of `remembers`: it is one type for all tasks, so that the state's own code
+  // is compiled once.
   struct walk {
     flash_store& store;
     reading what = reading::measure;
@@ -220,7 +225,7 @@ private:
       tensor(name, dtype_of<T>, {}, std::as_writable_bytes(std::span<T>(&value, 1)));
     }
 
-    // Appends bytes; numbers of `width` bytes from their lowest byte on.
+    // Appends bytes; numbers of `width` bytes are written from their lowest byte on.
     void put(const void* from, std::size_t n, [[maybe_unused]] std::size_t width = 1) {
       const auto* p = static_cast<const std::byte*>(from);
       for (std::size_t i = 0; i < n; ++i) {
@@ -248,7 +253,7 @@ private:
   };
 
   Driver driver_;
-  std::uint32_t newest_ = 0, next_ = 0;  // sectors: where the newest record begins, where the next one will
+  std::uint32_t newest_ = 0, next_ = 0;  // the first sectors of the newest record and of the next one
   std::uint32_t sequence_ = 0;
   flash_status state_ = flash_status::not_opened;
 
@@ -276,7 +281,7 @@ private:
 
   // ---- saving
   [[gnu::noinline]] bool begin(walk& w, std::uint32_t count) {
-    // From the last one on: what lies behind a mark that is gone would look foreign.
+    // Erases from the last sector on: if the mark went first, the sectors behind it would look foreign.
     for (std::uint32_t i = count; i-- != 0;)
       if (!driver_.erase(ring(w.start + i))) return false;
     std::memset(w.line, 0xFF, sizeof w.line);
@@ -306,8 +311,8 @@ private:
 
   // ---- looking
   enum class mark_seen : std::uint8_t { none, other, begun, broken, header };
-  // The beginning of a sector: nothing, or what may be a mark that was cut while it was programmed or erased; something
-  // else; a mark alone; a mark and no whole header; a header.
+  // Reads the beginning of a sector and returns what it holds: none, which may also be a mark that was cut while it was
+  // programmed or erased; other, something else; begun, a mark alone; broken, a mark and no whole header; header.
   [[gnu::noinline]] mark_seen read_header(found& f) {
     std::uint32_t mark[2] = {};
     if (!get(f.sector, 0, mark, sizeof mark) || !get(f.sector, format_of::header_at, f.words, sizeof f.words))

@@ -1,5 +1,5 @@
-// The bytes of a record in flash, as the store on a board (store/flash.hpp) and the images of a desktop
-// (codec/flash_image.hpp) have them; docs/formats/flash.md is their page.
+// The bytes of a record in flash, for the store on a board (store/flash.hpp) and for images on a desktop
+// (codec/flash_image.hpp); docs/formats/flash.md describes them.
 #pragma once
 #include <bit>
 #include <cstddef>
@@ -30,10 +30,10 @@ struct flash_format {
   static constexpr std::uint32_t line = 32, version = 1;
   static constexpr std::uint32_t header_at = line, payload_at = 2 * line;
   static constexpr std::uint32_t mark[2] = {0x44415247, 0x48534c46};  // "GRADFLSH"
-  // Words of the header, the same in every version.
+  // The words of the header, which are the same in every version.
   enum word : int { version_word, sequence, fingerprint, bytes, payload_crc, entries, sector_bytes, header_crc, words };
 
-  // The head before a tensor's name, extents (u32 each) and bytes.
+  // What comes before a tensor's name, extents (u32 each) and bytes.
   struct entry {
     std::uint32_t id, bytes;
     std::uint16_t name_bytes;
@@ -55,7 +55,8 @@ struct flash_format {
   static constexpr std::uint32_t sectors_of(std::uint32_t bytes, std::uint32_t sector_bytes) {
     return (payload_at + padded(bytes) + sector_bytes - 1) / sector_bytes;
   }
-  // Of one tensor: its type, rank, extents and name. A record's fingerprint is the sum of these, so the order is free.
+  // The identity of one tensor: its type, rank, extents and name. A record's fingerprint is the sum of these, so the
+  // order of the tensors does not matter.
   struct identity {
     std::uint32_t words[1 + max_rank];  // type and rank, extents
     std::uint32_t id, extent_bytes;

@@ -1,9 +1,10 @@
-// The one door to zlib: gzip (RFC 1952) and zlib (RFC 1950) data, read (distinguished by content) and written; and the
-// functions for ZIP files. zlib is used if GRADUS_ZLIB is defined; otherwise compressed data are refused where they are
-// read or written (no_zlib.hpp).
+// gzip (RFC 1952) and zlib (RFC 1950) data, read (distinguished by content) and written, and the functions for ZIP
+// files; zlib is used here and nowhere else. It is used if GRADUS_ZLIB is defined; otherwise compressed data are
+// refused where they are read or written (no_zlib.hpp).
 //
-// Compressed bytes come from outside and may be a bomb, so nothing is allocated for a claimed size: a stream is read
-// into the caller's memory, and `inflate` grows with its real output, up to a limit.
+// Compressed bytes come from outside and may be a decompression bomb, so nothing is allocated for a claimed size: a
+// stream is read into the caller's memory, and the output of `inflate` grows with what was really decompressed, up to a
+// limit.
 #pragma once
 #include "../base/build.hpp"  // first: it reads the macros of optional libraries
 
@@ -27,8 +28,8 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// One compressed byte becomes at most 1032: a file that promises more lies (deflate's longest match, 258 bytes, in 2
-// bits).
+// One compressed byte becomes at most 1032 bytes (deflate's longest match, 258 bytes, in 2 bits): a file that claims
+// more is wrong.
 inline constexpr std::uint64_t most_inflation = 1032;
 
 // gzip data starts with 1f 8b.
@@ -40,7 +41,7 @@ namespace detail {
 #if !defined(GRADUS_ZLIB)
 using no_zlib::inflate_state;
 #else
-// Deflate data in zlib's or gzip's dress, one step at a time; both streams below consist of this.
+// Deflate data in the format of zlib or gzip, one step at a time; both streams below use this.
 class inflate_state {
 public:
   explicit inflate_state(std::string_view name) : name_(name) {
@@ -55,7 +56,7 @@ public:
   struct progress {
     std::size_t taken = 0, given = 0;
     bool ended = false;  // a member's end, its checksum right
-    bool bad = false;    // `damaged` names the problem; so is every later step
+    bool bad = false;    // `damaged` raises the problem; every later step is bad, too
   };
   progress step(std::span<const std::byte> in, std::span<std::byte> out) {
     constexpr std::size_t piece = std::size_t{1} << 30;  // zlib counts in 32 bits
@@ -97,10 +98,10 @@ private:
 #endif
 }  // namespace detail
 
-// The bytes behind compressed ones, in order, a piece at a time. Does not own `in`, which must outlive it. Several gzip
-// members in a row count as one, as gzip has it.
+// The decompressed bytes of `in`, in order, a piece at a time. It does not own `in`, which must outlive it. Several
+// gzip members in a row count as one, as gzip defines it.
 //
-// Errors: data_loss for data that is corrupt (a bad block, a bad checksum), truncated, or followed by something else.
+// Raises data_loss for data that is corrupt (a bad block, a bad checksum), truncated, or followed by something else.
 // Messages call the data `name`.
 class inflate_stream {
 public:
@@ -108,7 +109,7 @@ public:
 
   // Fills `out` and returns how many bytes it wrote: fewer than requested only at the end of the data.
   std::size_t read(std::span<std::byte> out);
-  // True once all data, and its checksum, has been read.
+  // Returns true once all data, and its checksum, has been read.
   bool ended() const { return ended_; }
 
 private:
@@ -120,15 +121,15 @@ private:
 };
 
 // The same from a source whose `read` fills its span as far as there are bytes (store/record.hpp's byte_source): for
-// files of any size, in a buffer's memory.
+// files of any size, with the memory of one buffer.
 template <class Source>
 class inflate_source {
 public:
   inflate_source(Source source, std::string_view name, std::size_t buffer = 1 << 16)
       : source_(std::move(source)), buffer_(std::max<std::size_t>(buffer, 2)), state_(name) {}
 
-  // Of damaged data, all that came out before the damage is given, by a short read; the next read raises. So it is with
-  // errors of the source, which may pass.
+  // From damaged data, all bytes that were decompressed before the damage are returned, by a short read; the next read
+  // raises. The same holds for errors of the source, which may be temporary.
   std::size_t read(std::span<std::byte> out) {
     std::size_t done = 0;
     while (done < out.size() && !ended_) {
@@ -146,11 +147,11 @@ public:
     return done;
   }
   bool ended() const { return ended_; }
-  // Compressed bytes that were used so far.
+  // Returns the number of compressed bytes that were used so far.
   std::uint64_t used() const { return state_.used(); }
 
 private:
-  // Appends the source's bytes behind the remaining ones. False if that failed and the error can wait.
+  // Appends the source's bytes behind the remaining ones. Returns false if that failed and the error can wait.
   bool fill(bool can_wait = false) {
     try {
       fill_now();
@@ -169,7 +170,7 @@ private:
     left_ = std::span<const std::byte>(buffer_).first(kept + got);
     if (!begun_) gzip_ = is_gzip(left_), begun_ = true;
   }
-  // At a member's end: true if the next bytes are no member.
+  // Called at a member's end: returns true if the next bytes are no member.
   bool followed() {
     ended_ = left_.empty();
     if (ended_ || !gzip_ || !is_gzip(left_)) return !ended_;
@@ -179,12 +180,13 @@ private:
 
   Source source_;
   std::vector<std::byte> buffer_;
-  std::span<const std::byte> left_;  // what of the buffer was not used yet
+  std::span<const std::byte> left_;  // the part of the buffer that was not used yet
   detail::inflate_state state_;
   bool begun_ = false, gzip_ = false, dry_ = false, ended_ = false;
 };
 
-// All bytes behind `in`, at most `most`. Error beside those of the stream: resource_exhausted if there are more.
+// Returns all decompressed bytes of `in`, at most `most`. Raises the errors of the stream, and resource_exhausted if
+// there are more.
 std::vector<std::byte> inflate(std::span<const std::byte> in, std::size_t most, std::string_view name);
 
 #if !defined(GRADUS_ZLIB)
@@ -193,11 +195,11 @@ using detail::no_zlib::inflate_raw;
 using detail::no_zlib::is_zlib;
 using detail::no_zlib::zip_crc32;
 #else
-// Compresses as it goes, as gzip or zlib, by default at the default level.
+// Compresses a stream as gzip or zlib, by default at the default level.
 class deflate_stream {
 public:
   explicit deflate_stream(bool gzip, int level = Z_DEFAULT_COMPRESSION) {
-    constexpr int gzip_header = 16, memory = 9;  // 9 as TensorFlow's writers have it
+    constexpr int gzip_header = 16, memory = 9;  // 9 is the value of TensorFlow's writers
     if (::deflateInit2(&zlib_, level, Z_DEFLATED, MAX_WBITS + (gzip ? gzip_header : 0), memory, Z_DEFAULT_STRATEGY) !=
         Z_OK)
       raise(status::invalid_argument, text("cannot compress at level ", level, "; expected 0 to 9, or -1 for zlib's"));
@@ -206,11 +208,11 @@ public:
   deflate_stream& operator=(const deflate_stream&) = delete;
   ~deflate_stream() { ::deflateEnd(&zlib_); }
 
-  // Appends to `out` the certain output of the bytes so far.
+  // Appends to `out` the output that is complete for the bytes so far.
   void write(std::span<const std::byte> bytes, std::vector<std::byte>& out) { run(bytes, out, Z_NO_FLUSH); }
-  // All so far can be read once this is written; costs some bytes.
+  // Appends output from which all bytes so far can be read; this costs some bytes.
   void flush(std::vector<std::byte>& out) { run({}, out, Z_SYNC_FLUSH); }
-  // The end, with its checksum. Nothing may follow.
+  // Appends the end, with its checksum. Nothing may follow.
   void finish(std::vector<std::byte>& out) { run({}, out, Z_FINISH); }
 
 private:
@@ -235,8 +237,9 @@ private:
   z_stream zlib_ = {};
 };
 
-// True if data that begin like this are zlib's: the two bytes of its header as writers make them (78 01, 5e, 9c or da),
-// and a beginning that can be decompressed. Text, or a record's length, may have the two bytes by chance.
+// Returns true if data that begin like this are zlib's: they begin with the two bytes of its header as writers make
+// them (78 01, 5e, 9c or da), and this beginning can be decompressed. Text, or a record's length, may have the two
+// bytes by chance.
 inline bool is_zlib(std::span<const std::byte> start) {
   if (start.size() < 3 || start[0] != std::byte{0x78}) return false;
   const auto second = std::to_integer<unsigned>(start[1]);
@@ -257,14 +260,14 @@ inline bool is_zlib(std::span<const std::byte> start) {
   return result == Z_STREAM_END || ((result == Z_OK || result == Z_BUF_ERROR) && any);
 }
 
-// CRC-32 as gzip, ZIP and PNG have it, of bytes that follow those whose checksum is `before`.
+// Returns the CRC-32 of gzip, ZIP and PNG, of bytes that follow those whose checksum is `before`.
 inline std::uint32_t zip_crc32(std::span<const std::byte> bytes, std::uint32_t before = 0) {
   if (bytes.empty()) return before;  // zlib reads a null pointer as a request to begin anew
   return static_cast<std::uint32_t>(::crc32_z(before, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
 }
 
-// Raw deflate data (RFC 1951, as a member of a ZIP file is), known to become `size` bytes. Refuses by value: why it is
-// not that, or nothing. `out` grows with the output, so that a false size costs nothing.
+// Decompresses raw deflate data (RFC 1951, as in a member of a ZIP file), which should become `size` bytes. Returns the
+// reason of a refusal, or an empty text. `out` grows with the output, so that a false size costs nothing.
 inline std::string inflate_raw(std::span<const std::byte> in, std::uint64_t size, std::vector<std::byte>& out) {
   out.clear();
   if (size / most_inflation > in.size() + 1)

@@ -133,7 +133,8 @@ GRADUS_BODY bool json_reader::close() {
     unquote(at, out);
     return out;
   };
-  // Different keys of one hash may have been made on purpose: they are told apart, and cost no more than others.
+  // Different keys with one hash may have been made on purpose: their text is compared, at no higher cost than for
+  // others.
   const auto before = [&](const key_place& x, const key_place& y) {
     return x.hash != y.hash ? x.hash < y.hash : text_of(x, a) < text_of(y, b);
   };

@@ -1,11 +1,11 @@
-// The lock table knows the lock files that this process holds, so that no fork inherits them.
+// The lock table lists the lock files that this process holds, so that no forked child inherits them.
 //
-// A lock of an open file (F_OFD_SETLK, flock) ends with its last descriptor. A directory lock needs that inside one
-// process: a second lock of the same file is refused there too, and code that opens the file and closes it drops
+// A lock of an open file (F_OFD_SETLK, flock) ends with its last descriptor. A directory lock needs such a lock within
+// one process: a second lock of the same file is refused there too, and code that opens the file and closes it drops
 // nothing (with fcntl's older locks, which belong to the process, both go wrong). But a forked child gets a copy of the
-// descriptor, and would hold the lock on when its parent is dead. So the table knows all of them, and a handler that
+// descriptor, and would hold the lock after its parent has died. So the table lists all of them, and a handler that
 // `fork` calls in the child (pthread_atfork) closes them there before anything else of the child runs. A child that
-// executes another program has none anyway (O_CLOEXEC).
+// executes another program does not have them anyway (O_CLOEXEC).
 #pragma once
 #if defined(__unix__) || defined(__APPLE__)
 #include <pthread.h>
@@ -19,9 +19,9 @@ namespace gradus::inline GRADUS_BUILD::detail {
 
 class lock_table {
 public:
-  // Of the process: the one thing here that every part of it has to share.
+  // Returns the table of the process, which all of its parts have to share.
   static lock_table& of_process() {
-    static lock_table& table = *new lock_table;  // never destroyed: a fork may come as late as it likes
+    static lock_table& table = *new lock_table;  // never destroyed: a fork may come at any time
     return table;
   }
   // Remembers an open file until `remove`.
@@ -51,11 +51,11 @@ private:
     ::pthread_atfork([] { ::pthread_mutex_lock(&of_process().mutex_); },
                      [] { ::pthread_mutex_unlock(&of_process().mutex_); }, [] { of_process().forget_in_child(); });
   }
-  // Only calls that are safe in a forked child of a program with threads.
+  // Makes only calls that are safe in a forked child of a program with threads.
   void forget_in_child() {
     for (const entry& e : entries_) {
       struct stat s {};
-      // A file system of the program may have closed it silently; the number is then another file's.
+      // A file system of the program may have closed it without notice; the number then belongs to another file.
       if (::fstat(e.descriptor, &s) == 0 && s.st_dev == e.device && s.st_ino == e.inode) ::close(e.descriptor);
     }
     entries_.clear();

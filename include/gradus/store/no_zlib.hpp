@@ -38,11 +38,12 @@ public:
   void finish(std::vector<std::byte>&) {}
 };
 
-// True if data that begin like this look like zlib's. Nothing can be tried here, so it is the two bytes of the header
-// as writers make them, and behind them neither printable text ("x^2") nor a record's length, whose upper bytes are 0.
+// Returns true if data that begin like this look like zlib's. Nothing can be decompressed here, so it checks that the
+// two bytes of the header are as writers make them, and that what follows is neither printable text ("x^2") nor a
+// record's length, whose upper bytes are 0.
 bool is_zlib(std::span<const std::byte> start);
 
-// CRC-32 (the polynomial of gzip, ZIP and PNG) of bytes that follow those whose checksum is `before`.
+// Returns the CRC-32 (the polynomial of gzip, ZIP and PNG) of bytes that follow those whose checksum is `before`.
 std::uint32_t zip_crc32(std::span<const std::byte> bytes, std::uint32_t before = 0);
 
 [[noreturn]] std::string inflate_raw(std::span<const std::byte>, std::uint64_t, std::vector<std::byte>&);

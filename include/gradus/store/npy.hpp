@@ -3,7 +3,7 @@
 //   93 "NUMPY", version (1, 0), u16 length of the header, the header, the values
 //
 // The header is a Python literal, {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }, padded with blanks. It
-// is taken apart by hand, and nothing else than this is understood. docs/formats/npz.md has a worked example.
+// is parsed here, and nothing beyond this form is understood. docs/formats/npz.md has a worked example.
 #pragma once
 #include <algorithm>
 #include <charconv>
@@ -23,7 +23,7 @@
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
-// A .npy file's header, and the bytes behind it. A type of several fields is the text of its list.
+// A .npy file's header, and the bytes behind it. If the type has several fields, `type` is the text of their list.
 struct npy_array {
   std::string type;  // "<f4"
   bool fortran = false;
@@ -33,13 +33,14 @@ struct npy_array {
 };
 inline constexpr std::size_t most_npy_rank = 64;  // NumPy's own limit
 
-// Takes apart the Python literal { 'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }, and nothing else: it is
-// not evaluated.
+// Parses the Python literal { 'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }, and nothing else: it is not
+// evaluated.
 class npy_header {
 public:
   explicit npy_header(std::string_view text) : rest_(text) {}
 
-  // Returns the reason of a refusal, or nothing. `kind` distinguishes a damaged file from one that cannot be read here.
+  // Returns the reason of a refusal, or an empty text. `kind` distinguishes a damaged file from one that cannot be read
+  // here.
   std::string parse(npy_array& out, status& kind);
 
 private:
@@ -47,17 +48,18 @@ private:
   bool take(char c);
   bool word(std::string_view w);
   bool quoted(std::string_view& out);
-  // A bracket to the one that closes it; the text between is ignored here.
+  // Reads from a bracket to the one that closes it; the text between is not interpreted.
   bool list(std::string_view& out);
   std::string shape(npy_array& out, status& kind);
 
   std::string_view rest_, last_;
 };
 
-// A whole .npy file.
+// Parses a whole .npy file. Returns and sets what npy_header::parse does.
 std::string parse_npy(std::span<const std::byte> file, npy_array& out, status& kind);
 
-// The header of a .npy file, byte for byte NumPy's: there is room for the first extent to grow to 21 digits.
+// Returns the header of a .npy file, equal to NumPy's in every byte: there is room for the first extent to grow to 21
+// digits.
 std::string npy_head(std::string_view type, std::span<const std::int64_t> shape);
 std::string npy_head(std::string_view type, const extents& dims);
 
@@ -69,16 +71,17 @@ inline constexpr npy_type npy_types[] = {{"<f4", float32}, {"<f8", float64}, {"<
                                          {"<i8", int64},   {"|u1", uint8},   {"|b1", boolean}, {"|i1", int8},
                                          {"<i2", int16},   {"<u2", uint16},  {"<u4", uint32},  {"<u8", uint64}};
 
-// Types that NumPy lacks are written as numbers of the same size, with a note beside.
+// Returns the descr of a type. Types that NumPy lacks are written as numbers of the same size, with a note beside.
 constexpr std::string_view npy_type_of(dtype t) {
   for (const auto& known : npy_types)
     if (known.type == t) return known.descr;
   return size_of(t) == 2 ? "<u2" : "|u1";
 }
-// The type that a descr means, `swapped` if its bytes lie the other way round; none for another descr.
+// Returns the type that a descr means, with `swapped` set if its bytes are in the opposite order; none for another
+// descr.
 dtype npy_dtype(std::string_view descr, bool& swapped);
 
-// The elements as they should lie: row-major, little-endian. Only what lies otherwise is copied, into `owned`.
+// Returns the elements in row-major order, little-endian. Only elements in another order are copied, into `owned`.
 std::span<const std::byte> npy_elements(const npy_array& a, std::size_t element, bool swapped,
                                         std::deque<std::vector<std::byte>>& owned);
 

@@ -1,12 +1,12 @@
-// OrderedCode writes numbers and strings as bytes that sort as the values do. TensorFlow names the slices of
-// partitioned variables with it.
+// OrderedCode writes numbers and strings as bytes that sort as the values do. TensorFlow uses it for the names of the
+// slices of partitioned variables.
 //
-//   number   one byte that counts, then so many big-endian bytes, as few as possible:   0 -> 00, 1 -> 01 01
+//   number   one byte with the number of bytes that follow, big-endian, as few as possible:   0 -> 00, 1 -> 01 01
 //   string   its bytes, 00 as 00 ff and ff as ff 00, then 00 01
-//   signed   n bytes, as few as possible, of 7n bits of two's complement, whose n top bits say n by being unlike the
-//            sign:   0 -> 80, -1 -> 7f, 64 -> c0 40
+//   signed   n bytes, as few as possible, with 7n bits of two's complement; the n top bits differ from the sign, and
+//            so give n:   0 -> 80, -1 -> 7f, 64 -> c0 40
 //
-// tensorflow/core/lib/strings/ordered_code.cc. Reading refuses bytes that writing does not make.
+// The source is tensorflow/core/lib/strings/ordered_code.cc. Reading refuses bytes that writing does not make.
 #pragma once
 #include <bit>
 #include <cstdint>
@@ -22,12 +22,12 @@ void put_number(std::string& out, std::uint64_t value);
 void put_string(std::string& out, std::string_view value);
 
 namespace detail {
-// Bytes that a signed number takes: it has 7 bits in each.
+// Returns the bytes that a signed number takes, with 7 bits of it in each.
 constexpr int signed_bytes(std::int64_t value) {
   const auto magnitude = static_cast<std::uint64_t>(value < 0 ? ~value : value);
   return static_cast<int>(std::bit_width(magnitude)) / 7 + 1;
 }
-// Byte i of n of the header that marks the length: n ones from the top.
+// Returns byte i of the n-byte header that marks the length: n ones from the top.
 constexpr unsigned header_byte(int n, int i) {
   const int leading = n - 8 * i;
   return leading >= 8 ? 0xFFu : leading <= 0 ? 0u : 0xFF00u >> leading & 0xFFu;
@@ -36,7 +36,7 @@ constexpr unsigned header_byte(int n, int i) {
 
 void put_signed(std::string& out, std::int64_t value);
 
-// Each takes a value from the front of `in`; false, and `in` is of no further use, if none is there.
+// Each takes a value from the front of `in`. Returns false if there is none, and `in` is then of no further use.
 bool take_number(std::string_view& in, std::uint64_t& value);
 
 bool take_string(std::string_view& in, std::string& value);

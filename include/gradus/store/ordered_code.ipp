@@ -59,7 +59,7 @@ GRADUS_BODY bool take_signed(std::string_view& in, std::int64_t& value) {
   if (in.empty()) return false;
   const bool negative = (in[0] & 0x80) == 0;
   const unsigned flip = negative ? 0xFFu : 0u;
-  // The length: top bits that are like the first, over at most two bytes.
+  // The length is the number of top bits that are like the first, over at most two bytes.
   unsigned top = (static_cast<unsigned char>(in[0]) ^ flip) << 8;
   if (in.size() > 1) top |= static_cast<unsigned char>(in[1]) ^ flip;
   const int n = std::countl_one(static_cast<std::uint16_t>(top));

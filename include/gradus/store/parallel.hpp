@@ -1,5 +1,5 @@
-// This header makes checksums and copies of large spans by several threads, on request: reading a checkpoint of
-// gigabytes is bound by the bandwidth of one core.
+// This header computes checksums and copies large spans by several threads, on request: on one thread, reading a
+// checkpoint of gigabytes is bound by the bandwidth of one core.
 #pragma once
 #include <algorithm>
 #include <cstring>
@@ -11,13 +11,13 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// crc32c(ab), given crc32c(a), crc32c(b) and the length of b. By the operator for one zero bit, squared as often as the
-// length has bits (zlib's crc32_combine does the same for its polynomial).
+// Returns crc32c(ab), given crc32c(a), crc32c(b) and the length of b. It uses the operator for one zero bit, squared as
+// often as the length has bits (zlib's crc32_combine does the same for its polynomial).
 std::uint32_t crc32c_joined(std::uint32_t a, std::uint32_t b, std::uint64_t bytes_of_b);
 
 namespace detail {
-// Calls work(part, from, to) for `threads` parts of 0..bytes, cut at multiples of 4096; the first on this thread, and
-// those for which no thread can be created.
+// Calls work(part, from, to) for `threads` parts of 0..bytes, cut at multiples of 4096. The first part runs on this
+// thread, and so do those for which no thread can be created.
 template <class Work>
 void in_parts(std::size_t bytes, int threads, Work&& work) {
   const std::size_t parts = threads < 1 ? 1 : static_cast<std::size_t>(threads);
@@ -25,7 +25,7 @@ void in_parts(std::size_t bytes, int threads, Work&& work) {
   const auto part = [&work, each, bytes](std::size_t i) {
     work(i, std::min(i * each, bytes), std::min((i + 1) * each, bytes));
   };
-  std::vector<joining_thread> others;  // after `part`: they are waited for before it goes
+  std::vector<joining_thread> others;  // declared after `part`, so that they are joined before it is destroyed
   std::size_t begun = 1;
 #if defined(__cpp_exceptions)
   try {
@@ -41,10 +41,10 @@ void in_parts(std::size_t bytes, int threads, Work&& work) {
 inline constexpr std::size_t worth_parts = std::size_t{16} << 20;
 }  // namespace detail
 
-// crc32c by so many threads; small spans by this one alone.
+// Computes crc32c by so many threads; for small spans by this thread alone.
 std::uint32_t crc32c(std::span<const std::byte> bytes, int threads);
 
-// memcpy by so many threads.
+// Copies as memcpy does, by so many threads; small spans by this thread alone.
 void copy_bytes(std::span<std::byte> to, std::span<const std::byte> from, int threads);
 
 }  // namespace gradus

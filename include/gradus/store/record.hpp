@@ -1,13 +1,13 @@
-// TFRecord framing cuts the stream of bytes of event files and record data sets into records that can be checked.
+// TFRecord framing divides the byte stream of event files and record data sets into records with checksums.
 //
 //   8 bytes   n, length of the payload, little-endian
 //   4 bytes   masked crc32c of those 8
 //   n bytes   payload
 //   4 bytes   masked crc32c of the payload
 //
-// No file header, no padding, no footer: an empty file holds zero records, and a process that dies while it appends
-// leaves whole records and at most one torn one. Compressed files (GZIP, ZLIB) wrap the whole stream: give the reader a
-// source that inflates. docs/formats/events.md has the bytes.
+// There is no file header, no padding and no footer: an empty file holds zero records, and a process that dies while it
+// appends leaves whole records and at most one incomplete one. In compressed files (GZIP, ZLIB), the whole stream is
+// compressed: give the reader a source that decompresses. docs/formats/events.md shows the bytes.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -32,11 +32,11 @@ inline constexpr std::size_t record_footer_bytes = 4;
 inline constexpr std::size_t record_overhead_bytes = record_header_bytes + record_footer_bytes;
 
 namespace detail {
-// Little-endian on every machine.
+// These are little-endian on every machine.
 void put_fixed(std::byte* at, std::uint64_t value, std::size_t bytes);
 std::uint64_t get_fixed(const std::byte* at, std::size_t bytes);
 
-// Takes back the appended bytes, unless kept: a record whose payload could not be written leaves no half of it.
+// Removes the appended bytes, unless `keep` is set: a record whose payload could not be written leaves nothing behind.
 struct append_guard {
   std::vector<std::byte>& out;
   std::size_t size = out.size();
@@ -45,7 +45,7 @@ struct append_guard {
 };
 }  // namespace detail
 
-// Appends one record whose payload `body(out)` appends to `out`: framed in place, nothing is copied. If body raises,
+// Appends one record whose payload `body(out)` appends to `out`: it is framed in place, without a copy. If body raises,
 // `out` is as before.
 template <std::invocable<std::vector<std::byte>&> Body>
 void append_record(std::vector<std::byte>& out, Body&& body) {
@@ -63,14 +63,14 @@ void append_record(std::vector<std::byte>& out, Body&& body) {
 }
 void append_record(std::vector<std::byte>& out, std::span<const std::byte> payload);
 
-// Where a reader takes bytes from: `read` fills its span as far as there are bytes, and returns how many it gave; fewer
+// The source of a reader's bytes: `read` fills its span as far as there are bytes, and returns how many it wrote; fewer
 // than requested means the present end.
 template <class S>
 concept byte_source = requires(S& s, std::span<std::byte> to) {
   { s.read(to) } -> std::convertible_to<std::size_t>;
 };
 
-// Bytes in memory. Does not own them.
+// Bytes in memory, which it does not own.
 struct span_source {
   std::span<const std::byte> left;
 
@@ -106,7 +106,7 @@ public:
   file_source(const F& fs, const std::string& path, std::size_t buffer = 1 << 16) : buffered_file(fs, path, buffer) {}
 };
 
-// The bytes at the reader's place.
+// What a reader found at its place.
 enum class record_status {
   record,     // a whole record, its checksums right
   end,        // nothing more, on a record's boundary
@@ -115,16 +115,16 @@ enum class record_status {
   corrupt     // a checksum differs
 };
 
-// Reads record after record. Lengths are not trusted: memory grows only as bytes arrive, so a file cannot ask for more
-// than it holds. (TensorFlow's reader allocates what the length says.)
+// Reads record after record. Lengths are not trusted: memory grows only as bytes arrive, so that it stays in proportion
+// to the size of the file. (TensorFlow's reader allocates the length that the file contains.)
 template <byte_source Source>
 class record_reader {
 public:
   explicit record_reader(Source source, const reader_limits& limits = {})
       : source_(std::move(source)), limits_(limits) {}
 
-  // The next payload, into `payload`, whose memory is used again. It never raises for the content of the bytes; all but
-  // `record` is final.
+  // Reads the next payload into `payload`, whose memory is used again. It never raises because of the bytes' content;
+  // every status except `record` is final.
   record_status read(std::vector<std::byte>& payload) {
     payload.clear();
     if (status_ == record_status::record) status_ = step(payload);
@@ -132,8 +132,8 @@ public:
     return status_;
   }
 
-  // The same, as most callers want it: false at a clean end, status::data_loss on a truncated or corrupt record,
-  // status::resource_exhausted on one that is too long.
+  // Reads the next payload as most callers need it: returns false at a clean end, raises data_loss on a truncated or
+  // corrupt record, and resource_exhausted on one that is too long.
   bool next(std::vector<std::byte>& payload) {
     switch (read(payload)) {
     case record_status::record: return true;
@@ -147,12 +147,12 @@ public:
     raise(status::data_loss, text("corrupted record at byte ", offset_,
                                   ": its checksum or length is wrong; the records before it are good"));
   }
-  // The message about a record that was too long.
+  // Returns the message about a record that was too long.
   std::string too_long() const {
     return detail::record_too_long(text("the record at byte ", offset_), length_, limits_);
   }
 
-  // Bytes of all whole records so far: where the next one begins.
+  // Returns the bytes of all whole records so far, which is where the next one begins.
   std::uint64_t offset() const { return offset_; }
 
 private:
@@ -166,7 +166,7 @@ private:
       return record_status::corrupt;
     if (n > limits_.record_bytes) return length_ = n, record_status::too_long;
 
-    // At first what is already allocated or 64 KiB, then twice as much each time.
+    // The first step reads as much as is already allocated, or 64 KiB; each later one doubles that.
     for (std::size_t have = 0; have < n;) {
       const std::size_t room = std::max({payload.capacity(), 2 * have, std::size_t{1} << 16});
       const auto want = static_cast<std::size_t>(std::min<std::uint64_t>(n, room)) - have;

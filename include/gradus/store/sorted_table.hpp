@@ -7,9 +7,9 @@
 //   entry    = varint shared, varint unshared, varint value bytes, the key from `shared` on, the value
 //   footer   = varint offset and size of the metaindex, then of the index, zeros up to byte 40, u64 magic
 //
-// At a restart (every 16th entry; in the index block every one) a key shares nothing with the one before. The index
-// holds one entry for each data block: offset and size, under a key not less than its last and less than the next's
-// first. Keys are compared as unsigned bytes.
+// At a restart (every 16th entry; in the index block every one) a key shares nothing with the key before. The index
+// holds one entry for each data block: its offset and size, under a key that is not less than the last key of the block
+// and less than the first of the next. Keys are compared as unsigned bytes.
 #pragma once
 #include <algorithm>
 #include <string>
@@ -19,7 +19,7 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// How TensorFlow cuts tables.
+// The layout of the tables that TensorFlow writes.
 struct table_layout {
   static constexpr std::uint64_t magic = 0xdb4775248b80fb57;
   static constexpr std::size_t footer_bytes = 48, trailer_bytes = 5;
@@ -28,7 +28,7 @@ struct table_layout {
 };
 
 namespace detail {
-// Where a block's contents are.
+// The place of a block's contents.
 struct table_handle {
   std::uint64_t offset = 0, size = 0;
 };
@@ -43,7 +43,7 @@ public:
   // Raises invalid_argument for a key that is not greater than the one before.
   void add(std::string_view key, std::span<const std::byte> value);
 
-  // The whole table. The writer is then at its end.
+  // Returns the whole table. Nothing may be added after that.
   std::vector<std::byte> finish();
 
 private:
@@ -54,7 +54,7 @@ private:
     bool empty() const { return bytes_.empty(); }
     std::size_t size() const { return bytes_.size() + 4 * restarts_.size() + 4; }
     void add(std::string_view key, std::span<const std::byte> value);
-    // The contents; then it starts anew.
+    // Returns the contents; the builder then starts anew.
     std::vector<std::byte> take();
 
   private:
@@ -67,7 +67,7 @@ private:
   void end_block();
   void end_index_entry(std::string_view key);
   handle write(block_builder& block);
-  // Something short that is >= last and < next.
+  // Returns a short key that is >= last and < next.
   static std::string separator(std::string_view last, std::string_view next);
   static std::string successor(std::string_view last);
   static std::string bumped(std::string_view key, std::size_t i);
@@ -82,12 +82,12 @@ private:
 
 namespace detail {
 
-// One block of a hostile table: walks over its entries with a single buffer for the key.
+// One block of a table that may be malicious; it steps over the entries with a single buffer for the key.
 class table_block {
 public:
-  // Takes a block's contents. Returns the problem of its restarts, or nothing.
+  // Takes a block's contents. Returns the problem of its restarts, or an empty text.
   std::string open(std::span<const std::byte> contents);
-  // Steps to the next entry. False at the end, or if `problem` is set.
+  // Steps to the next entry. Returns false at the end, or if it set `problem`.
   bool next(std::string& problem);
 
   std::string key;
@@ -95,7 +95,7 @@ public:
 
 private:
   std::uint32_t next_restart() const;
-  std::span<const std::byte> restarts_;  // those not met yet
+  std::span<const std::byte> restarts_;  // those not reached yet
   varint_source rest_{{}};
   std::size_t size_ = 0;
   bool first_ = true;
@@ -103,17 +103,18 @@ private:
 
 }  // namespace detail
 
-// Reads a table in memory, which may be anything: `open` checks the footer, the index and the metaindex, `each` every
-// block as it comes to it. Both return the problem, or nothing. At no time more than one block is unpacked.
+// Reads a table in memory, whose bytes may be anything: `open` checks the footer, the index and the metaindex, `each`
+// checks every block when it reaches it. Both return the problem, or an empty text. No more than one data block is
+// decompressed at a time.
 class sorted_table {
 public:
-  // Unpacked blocks larger than this are refused; TensorFlow's have some 256 KiB.
+  // Larger decompressed blocks are refused; TensorFlow's have some 256 KiB.
   static constexpr std::size_t most_block_bytes = std::size_t{8} << 20;
 
   std::string open(std::span<const std::byte> file);
 
-  // Calls f(key, value) for each entry in order; both are views that end with the call. `f` returns its problem with
-  // the entry, or an empty std::string; then the walk ends with that.
+  // Calls f(key, value) for each entry in order; both views are valid only during the call. `f` returns its problem
+  // with the entry, or an empty std::string; the walk ends with the first problem.
   template <class F>
   std::string each(F&& f) const {
     std::string last, limit;  // of the block before: its last key, and its key in the index
@@ -142,7 +143,7 @@ public:
 private:
   using handle = detail::table_handle;
 
-  // `last`: takes the block's last key.
+  // `last` receives the block's last key.
   template <class F>
   std::string each_of(const handle& at, std::string_view what, F&& f, std::string* last = nullptr) const {
     const auto located = [&](std::string_view why) { return text("its ", what, " block at ", at.offset, ": ", why); };

@@ -65,7 +65,7 @@ GRADUS_BODY std::vector<std::byte> table_writer::block_builder::take() {
 GRADUS_BODY void table_writer::end_block() {
   if (data_.empty()) return;
   block_ = write(data_);
-  pending_ = true;  // its key in the index waits for the next block's first
+  pending_ = true;  // its key in the index depends on the next block's first key
 }
 
 GRADUS_BODY void table_writer::end_index_entry(std::string_view key) {
@@ -170,13 +170,14 @@ GRADUS_BODY std::string sorted_table::open(std::span<const std::byte> file) {
   meta.offset = in.varint(), meta.size = in.varint();
   index_.offset = in.varint(), index_.size = in.varint();
   if (in.bad() || !std::ranges::equal(footer, detail::table_footer(meta, index_))) return "its footer is damaged";
-  // Nothing has a checksum here, but metaindex and index are always the last blocks.
+  // The footer has no checksum, but metaindex and index are always the last blocks.
   const auto ends_at = [](const handle& h, std::uint64_t end) {
     return h.size < end && h.offset == end - h.size - table_layout::trailer_bytes;
   };
   if (!ends_at(index_, file.size() - footer.size()) || !ends_at(meta, index_.offset))
     return "its footer does not give the places of the two blocks before it";
-  // The metaindex names filters, which TensorFlow does not write and we have no use for: it only has to be whole.
+  // The metaindex names filters, which TensorFlow does not write and this library does not use: it only has to be
+  // whole.
   return each_of(meta, "metaindex", [](std::string_view, std::span<const std::byte>) { return std::string(); });
 }
 

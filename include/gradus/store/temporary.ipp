@@ -42,7 +42,7 @@ GRADUS_BODY int write_all(const any_file_system& fs, any_file_system::handle h, 
     if (behind) rest = rest.first(std::min(rest.size(), portion));
     const int e = detail::uninterrupted([&] { return fs.write(h, rest, moved); });
     if (e != 0) return e;
-    if (moved == 0) return EIO;  // no error and no progress: the kernel promises never to do that
+    if (moved == 0) return EIO;  // no error and no progress: the kernel promises that this never happens
     written += moved;
     if (behind && moved == portion) fs.write_behind(h, moved);
   }
@@ -85,7 +85,7 @@ GRADUS_BODY file_problem temporary_file::reveal(const any_file_system& fs) {
   const int e = detail::uninterrupted([&] { return fs.rename(name_, path_); });
   if (e != 0) return {e, "rename", name_};
   name_.clear();
-  close(fs);  // after the sync nothing can be lost by it
+  close(fs);  // the bytes are synced, so an error here loses nothing
   return {};
 }
 
@@ -95,9 +95,9 @@ GRADUS_BODY void temporary_file::discard(const any_file_system& fs) {
   close(fs);
 }
 
-// False if somebody who clears the directory was faster than the claim: that file is as good as gone.
+// Returns false if a process that clears the directory claimed the file first: it is removed then.
 GRADUS_BODY bool temporary_file::claimed(const any_file_system& fs) {
-  if (!fs.claims()) return true;  // nobody can claim it, so nobody removes it
+  if (!fs.claims()) return true;  // no process can claim it, so none removes it
   const int e = detail::uninterrupted([&] { return fs.claim(handle_); });
   if (e == EAGAIN) return false;
   return e != 0 || detail::uninterrupted([&] { return fs.exists(name_); }) != ENOENT;
@@ -110,7 +110,7 @@ GRADUS_BODY file_problem publication::stage(std::span<const file_content> files)
     for (const auto piece : file.pieces)
       if (auto p = t.write(fs_, piece)) return p;
     if (auto p = t.sync(fs_)) return p;
-    // A process may hold only so many handles: of a large set the last ones go unclaimed.
+    // A process may hold only so many handles: in a large set the last files are not claimed.
     if (files_.size() > most_claims)
       if (const int e = t.close(fs_); e != 0) return {e, "close", file.path};
   }

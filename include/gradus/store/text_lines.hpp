@@ -1,10 +1,10 @@
-// The lines of a text file, one after another: vocabularies.
+// text_lines reads the lines of a text file, one after another: vocabularies.
 //
 //   text_lines lines(read_file(fs, path, limits), path, limits);
 //   for (std::string_view line; lines.next(line);) ...
 //
-// A line ends in \n or \r\n, the last one also at the end of the file. Empty lines are lines; a file that ends in \n
-// has no empty line behind it.
+// A line ends in \n or \r\n, the last one also at the end of the file. Empty lines count as lines; a file that ends in
+// \n has no empty line behind it.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -19,15 +19,15 @@ namespace gradus::inline GRADUS_BUILD {
 // Owns the bytes; the lines are views into them, and live as long.
 class text_lines {
 public:
-  // `name` is what messages call the file. Error of next: resource_exhausted for a line longer than the limits allow.
+  // `name` is what messages call the file. `next` raises resource_exhausted for a line longer than the limits allow.
   explicit text_lines(std::vector<std::byte> bytes, std::string name = "a file of lines",
                       const reader_limits& limits = {});
   text_lines(const text_lines&) = delete;
   text_lines& operator=(const text_lines&) = delete;
 
-  // The next line without its end; false after the last one.
+  // Reads the next line without its end; returns false after the last one.
   bool next(std::string_view& line);
-  // How many lines have been given.
+  // Returns how many lines have been read.
   std::int64_t taken() const { return taken_; }
 
 private:

@@ -1,5 +1,5 @@
-// Protobuf's text format, read and written field by field, by name; no schema, no generated code. For small messages
-// that people write by hand, such as a cluster's.
+// Protobuf's text format, read and written field by field, by name, without a schema or generated code. It is meant for
+// small messages that people write by hand, such as a cluster's.
 //
 //   for (text_message_reader in(text); in.next();)
 //     if (in.name() == "job_name")
@@ -7,10 +7,10 @@
 //     else if (in.name() == "cluster")
 //       for (in.enter(); in.next();) ...                // false at the end of the message, which is then left
 //
-// Fields that are not taken are skipped. It takes what the official parser takes of these: comments, `name: value` with
-// ',' or ';' behind it or not, messages in {} or <>, with a colon or without, lists in [], strings in either quote and
-// in pieces. Not extensions in [brackets]. Text comes from outside: malformed text is status::data_loss, nested deeper
-// than 64 too, and the reader does not call itself.
+// Fields that are not read are skipped. The reader accepts these parts of what the official parser accepts: comments,
+// `name: value` followed by ',' or ';' or neither, messages in {} or <>, with a colon or without, lists in [], and
+// strings in either quote and in pieces. It does not accept extensions in [brackets]. The text comes from outside:
+// malformed text raises status::data_loss, and so does text nested deeper than 64; the reader is not recursive.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -27,10 +27,10 @@ public:
   // `text` must outlive the reader.
   explicit text_message_reader(std::string_view text) : text_(text) {}
 
-  // Steps to the next field of the message that was entered last. False at its end.
+  // Steps to the next field of the message that was entered last. Returns false at its end.
   bool next();
   const std::string& name() const { return open_.back().name; }
-  // The value of the field; once each.
+  // Return the value of the field, or enter it if it is a message; call one of them once for each field.
   void enter();
   std::string string();
   std::int64_t integer();
@@ -38,7 +38,7 @@ public:
 
 private:
   struct message {
-    char closes = '\0';  // nothing: the whole text
+    char closes = '\0';  // zero: the whole text
     bool in_list = false;
     std::string name = {};
   };

@@ -17,7 +17,7 @@ GRADUS_BODY void text_message_reader::fail(std::string_view expected) const {
   raise(status::data_loss, text("malformed text message: at byte ", at_, " expected ", expected, ", found ", found));
 }
 
-// The next character that is neither white nor of a comment; 0 at the end.
+// Returns the next character that is neither white space nor part of a comment; 0 at the end.
 GRADUS_BODY char text_message_reader::peek() {
   while (at_ < text_.size()) {
     const char c = text_[at_];

@@ -1,6 +1,6 @@
-// Numbers in as few bytes as they need, seven bits in each, the lowest first, a set top bit meaning "more follow":
-// those of protobuf and of LevelDB's tables. Where store/wire.hpp raises, this reads by value, so that a decoder can
-// refuse a file with or without exceptions.
+// Numbers in as few bytes as they need, seven bits in each, the lowest first, where a set top bit means that more bytes
+// follow: the varints of protobuf and of LevelDB's tables. store/wire.hpp raises errors; this header returns them as
+// values, so that a decoder can refuse a file with or without exceptions.
 #pragma once
 #include <bit>
 #include <cstddef>
@@ -28,8 +28,8 @@ void put_fixed(std::vector<std::byte>& out, Number n) {
 }
 void put_varint(std::vector<std::byte>& out, std::uint64_t n);
 
-// Takes from the front. Reading more than is left, or a number that does not end, gives nothing and turns the source
-// bad for good.
+// Takes values from the front. Reading more than is left, or a number that does not end, returns zero or no bytes and
+// makes the source `bad` for good.
 class varint_source {
 public:
   explicit varint_source(std::span<const std::byte> bytes) : rest_(bytes) {}
@@ -39,7 +39,7 @@ public:
   std::size_t left() const { return rest_.size(); }
 
   std::uint64_t varint();
-  // One that must fit into 32 bits.
+  // Takes a varint that must fit into 32 bits.
   std::uint32_t varint32();
   template <class Number>
   Number fixed() {
@@ -48,7 +48,7 @@ public:
     if (!from.empty()) std::memcpy(&n, from.data(), sizeof n);
     return n;
   }
-  // n bytes, or none at all.
+  // Takes n bytes, or none at all.
   std::span<const std::byte> take(std::uint64_t n);
 
 private:

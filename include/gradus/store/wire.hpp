@@ -1,13 +1,14 @@
-// Protobuf's wire format: the one door to protozero. Messages are written and read field by field, by number; no
-// schema, no generated code. docs/formats/events.md shows what the bytes look like. protozero is used if
-// GRADUS_PROTOZERO is defined; otherwise making a writer or a reader of messages raises unimplemented.
+// Protobuf's wire format; protozero is used here and nowhere else. Messages are written and read field by field, by
+// number, without a schema or generated code. docs/formats/events.md shows what the bytes look like. protozero is used
+// if GRADUS_PROTOZERO is defined; otherwise the constructors of writers and readers raise unimplemented.
 //
-// Writing: proto3 leaves out scalars that are zero, except members of a oneof, so each scalar comes in two verbs:
-// `integer(7, n)` writes always (oneof members, elements of repeated fields), `integer_if(7, n)` only if n is not zero.
-// Call fields in ascending number, as the official writers do, and the bytes are the official ones.
+// Writing: proto3 leaves out scalars that are zero, except members of a oneof, so there are two functions for each
+// scalar: `integer(7, n)` always writes (oneof members, elements of repeated fields), `integer_if(7, n)` only if n is
+// not zero. If the fields are written in ascending number, as the official writers do, the bytes are the official ones.
 //
-// Reading: bytes come from outside. Whatever is malformed is status::data_loss; unknown fields, and known ones of
-// another wire type, are to be skipped, as official parsers do. Nothing is allocated on a length's word.
+// Reading: the bytes come from outside. Malformed bytes raise status::data_loss; unknown fields, and known ones of
+// another wire type, are to be skipped, as official parsers do. No memory is allocated because of a length in the
+// bytes.
 #pragma once
 #include "../base/build.hpp"  // first: it reads the macros of optional libraries
 
@@ -29,18 +30,19 @@
 #include "../base/optional_library.hpp"
 
 namespace gradus::inline GRADUS_BUILD::detail {
-// What protozero appends to. A type of our own, so that its customization cannot meet another library's.
+// The buffer that protozero appends to. It is a type of this library, so that its customization cannot collide with
+// another library's.
 struct wire_buffer {
   std::vector<std::byte>* bytes = nullptr;
 };
 
-// Whether this program can write and read protobuf messages at all.
+// True if this program can write and read protobuf messages.
 #if defined(GRADUS_PROTOZERO)
 inline constexpr bool has_protozero = true;
 #else
 inline constexpr bool has_protozero = false;
 
-// Stands for protozero's writer. Its constructors raise, so no other function is ever called.
+// Replaces protozero's writer. Its constructors raise, so no other function is ever called.
 struct no_protozero_writer {
   template <class... Whatever>
   explicit no_protozero_writer(Whatever&...) {
@@ -86,7 +88,7 @@ struct protozero::buffer_customization<gradus::detail::wire_buffer> {
 
 namespace gradus::inline GRADUS_BUILD {
 
-// Protobuf's own cap on one message.
+// Protobuf's own limit for one message.
 inline constexpr std::size_t max_message_bytes = (std::size_t{1} << 31) - 1;
 
 class wire_writer {
@@ -96,7 +98,7 @@ public:
   wire_writer(const wire_writer&) = delete;
   wire_writer& operator=(const wire_writer&) = delete;
 
-  // int32, int64, enum, bool: a negative number takes ten bytes.
+  // For int32, int64, enum and bool: a negative number takes ten bytes.
   void integer(std::uint32_t number, std::int64_t value) { writer_.add_int64(number, value); }
   void boolean(std::uint32_t number, bool value) { writer_.add_uint32(number, value ? 1 : 0); }
   void float32(std::uint32_t number, float value) { writer_.add_float(number, value); }
@@ -104,7 +106,7 @@ public:
   void bytes(std::uint32_t number, std::span<const std::byte> value);
   void bytes(std::uint32_t number, std::string_view value);
 
-  // proto3 scalars outside a oneof: zero is left out. -0.0 is not zero here, nor for protobuf.
+  // For proto3 scalars outside a oneof: zero is left out. -0.0 does not count as zero here, nor for protobuf.
   void integer_if(std::uint32_t number, std::int64_t value);
   void boolean_if(std::uint32_t number, bool value);
   void float32_if(std::uint32_t number, float value);
@@ -112,13 +114,13 @@ public:
   void bytes_if(std::uint32_t number, std::span<const std::byte> value);
   void bytes_if(std::uint32_t number, std::string_view value);
 
-  // Repeated scalars, packed. An empty list writes nothing.
+  // Write repeated scalars, packed. An empty list writes nothing.
   void packed(std::uint32_t number, std::span<const float> v);
   void packed(std::uint32_t number, std::span<const double> v);
   void packed(std::uint32_t number, std::span<const std::int64_t> v);
 
-  // A message inside this one: body(wire_writer&) writes its fields. An empty one is written too (`key 00`): presence
-  // of a message is information.
+  // Writes a message inside this one: body(wire_writer&) writes its fields. An empty one is written too (`key 00`): the
+  // presence of a message is information.
   template <std::invocable<wire_writer&> Body>
   void message(std::uint32_t number, Body&& body) {
     bool empty = false;
@@ -130,7 +132,7 @@ public:
       empty = written == 0;
       fits(number, written);
     }
-    if (empty) writer_.add_message(number, "", 0);  // protozero takes an empty one back
+    if (empty) writer_.add_message(number, "", 0);  // protozero removes an empty one
   }
 
 private:
@@ -141,14 +143,14 @@ private:
 #endif
   static void fits(std::uint32_t number, std::size_t bytes);
   wire_writer(wire_writer& parent, std::uint32_t number) : buffer_(parent.buffer_), writer_(parent.writer_, number) {}
-  detail::wire_buffer buffer_;  // the root's is what all writers of one message append through
+  detail::wire_buffer buffer_;  // all writers of one message append through the root's buffer
   protozero_writer writer_;
 };
 
 // The wire types that proto3 uses; groups (3, 4) are refused.
 enum class wire : std::uint8_t { varint = 0, fixed64 = 1, length = 2, fixed32 = 5 };
 
-// For `switch (reader.key())`: the field's number and wire type in one.
+// Returns the field's number and wire type in one value, for `switch (reader.key())`.
 constexpr std::uint32_t field(std::uint32_t number, wire type) {
   return number << 3 | static_cast<std::uint32_t>(type);
 }
@@ -158,7 +160,7 @@ constexpr std::uint32_t field(std::uint32_t number, wire type) {
 //   for (wire_reader r(bytes); r.next();) switch (r.key()) {
 //     case field(2, wire::varint): step = r.integer(); break;
 //     case field(5, wire::length): read_summary(r.message()); break;
-//     default: break;                                  // what is not taken is skipped
+//     default: break;                                  // a field that is not read is skipped
 //   }
 //
 // The bytes must outlive the reader and its views. Every function raises status::data_loss on malformed bytes.
@@ -168,13 +170,14 @@ public:
 
   explicit wire_reader(std::span<const std::byte> message) : wire_reader(message, 0) {}
 
-  // Steps to the next field, past the value of the current one if that was not taken. False at the end.
+  // Steps to the next field, past the value of the current one if that was not read. Returns false at the end.
   bool next();
   std::uint32_t key() const { return key_; }
   std::uint32_t number() const { return key_ >> 3; }
   wire type() const { return static_cast<wire>(key_ & 7); }
 
-  // The value of the current field; once each. int32 and enum are `integer` cut to 32 bits.
+  // Return the value of the current field; call one of them once for each field. int32 and enum are `integer` cut to 32
+  // bits.
   std::int64_t integer() { return static_cast<std::int64_t>((take(wire::varint), varint())); }
   bool boolean() { return (take(wire::varint), varint()) != 0; }
   float float32() { return std::bit_cast<float>((take(wire::fixed32), fixed<std::uint32_t>())); }
@@ -183,7 +186,7 @@ public:
   std::string_view string();
   wire_reader message();
 
-  // Repeated scalars, packed or not, in as many pieces as come: appends the current field to `out`.
+  // Append the current field to `out`: repeated scalars, packed or not, which may come in several pieces.
   void repeated(std::vector<float>& out) { append_fixed<std::uint32_t>(out, wire::fixed32); }
   void repeated(std::vector<double>& out) { append_fixed<std::uint64_t>(out, wire::fixed64); }
   void repeated(std::vector<std::int64_t>& out);
@@ -194,7 +197,7 @@ private:
   std::size_t left() const { return static_cast<std::size_t>(end_ - at_); }
   void take(wire expected);
   void skip();
-  // protozero's decoder, whose exceptions stay behind this door.
+  // Reads by protozero's decoder, whose exceptions are caught here.
   std::uint64_t varint();
   template <std::unsigned_integral Bits>
   Bits fixed() {

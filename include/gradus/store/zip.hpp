@@ -1,13 +1,15 @@
-// ZIP files (PKWARE's APPNOTE 6.3): members stored as they are, or deflated; ZIP64 where 32 bits do not suffice.
+// ZIP files (PKWARE's APPNOTE 6.3) with members that are stored as they are, or deflated, and ZIP64 where 32 bits do
+// not suffice.
 //
-//   zip_layout zip;                                     writing: what stands between the members' bytes
+//   zip_layout zip;                                     writing: returns the bytes between those of the members
 //   write(zip.member("a.npy", size, crc)), write(the member's bytes) ..., write(zip.directory());
 //
-//   std::vector<zip_member> members;                    reading: refuses by value, with the reason
+//   std::vector<zip_member> members;                    reading: returns the reason of a refusal
 //   std::string why = read_zip(file, members);
 //
-// A reader trusts nothing: the central directory has to end where the end record begins, sizes and places come from it
-// alone, every member lies between its own local header and the directory, no two overlap, no name stands twice.
+// A reader trusts nothing: the central directory has to end where the end record begins, sizes and places come from the
+// directory alone, every member lies between its own local header and the directory, no two overlap, and no name occurs
+// twice.
 #pragma once
 #include <algorithm>
 #include <concepts>
@@ -27,9 +29,9 @@ namespace gradus::inline GRADUS_BUILD {
 struct zip_member {
   std::string name;
   bool deflated = false;
-  std::uint32_t crc = 0;             // CRC-32 of what it holds
-  std::uint64_t size = 0;            // of what it holds
-  std::span<const std::byte> bytes;  // as they lie in the file
+  std::uint32_t crc = 0;             // CRC-32 of the decompressed content
+  std::uint64_t size = 0;            // of the decompressed content
+  std::span<const std::byte> bytes;  // as they are in the file
 };
 
 namespace detail {
@@ -42,7 +44,7 @@ struct zip_mark {
   static constexpr std::uint32_t full = 0xFFFFFFFF;
 };
 
-// Little-endian numbers at places that are known to lie inside.
+// Reads a little-endian number at a place that is known to lie inside.
 template <std::integral Number>
 Number zip_number(std::span<const std::byte> bytes, std::size_t at) {
   Number n;
@@ -51,18 +53,18 @@ Number zip_number(std::span<const std::byte> bytes, std::size_t at) {
 }
 }  // namespace detail
 
-// Lays a ZIP file out: gives the bytes that stand in front of each member, and those at the end. Names are UTF-8.
+// Lays out a ZIP file: returns the bytes in front of each member, and those at the end. Names are UTF-8.
 class zip_layout {
 public:
-  // A member's data begin at a `multiple` of this, a power of two of at most 4096: a field of the header is as
-  // long as that takes.
+  // The data of each member begin at a multiple of `multiple`, which is a power of two of at most 4096; a field of the
+  // header is as long as that needs.
   explicit zip_layout(std::size_t multiple = 64) : alignment_(multiple) {}
 
-  // The local header of the next member, which is stored. Its `size` bytes follow.
-  // Error: invalid_argument for a name that is empty, holds a zero byte, or has more than 65535 bytes.
+  // Returns the local header of the next member, which is stored. Its `size` bytes follow. Raises invalid_argument for
+  // a name that is empty, holds a zero byte, or has more than 65535 bytes.
   std::vector<std::byte> member(std::string_view name, std::uint64_t size, std::uint32_t crc);
 
-  // Central directory and end record; nothing follows.
+  // Returns the central directory and the end record; nothing follows.
   std::vector<std::byte> directory() const;
 
 private:
@@ -78,8 +80,8 @@ private:
     out.insert(out.end(), p, p + sizeof n);
   }
   static void append(std::vector<std::byte>& out, std::string_view s);
-  // Local and central headers share this. All members are of the first of January 1980, so that equal content makes
-  // equal files.
+  // Appends what local and central headers have in common. All members have the date of the first of January 1980, so
+  // that equal content gives equal files.
   static void common(std::vector<std::byte>& out, bool newer, std::string_view name, std::uint64_t size,
                      std::uint32_t crc, bool large);
 
@@ -88,8 +90,8 @@ private:
   std::vector<placed> members_;
 };
 
-// The members of a ZIP file, in the order of its directory. Why it is refused, or nothing. The content of the members
-// is not looked at; their checksums are the caller's to check.
+// Reads the members of a ZIP file, in the order of its directory. Returns why the file is refused, or an empty text.
+// The content of the members is not read; the caller has to check their checksums.
 std::string read_zip(std::span<const std::byte> file, std::vector<zip_member>& members,
                      const reader_limits& limits = {}, status* kind = nullptr);
 

@@ -89,7 +89,7 @@ GRADUS_BODY std::string read_zip(std::span<const std::byte> file, std::vector<zi
   const auto u64 = [&file](std::size_t at) { return detail::zip_number<std::uint64_t>(file, at); };
   members.clear();
 
-  // The end record, behind which stands a comment of at most 65535 bytes.
+  // Find the end record, which is followed by a comment of at most 65535 bytes.
   if (file.size() < zip_mark::end_bytes)
     return text("it is truncated: ", file.size(), " bytes, where a ZIP file has at least ", zip_mark::end_bytes);
   std::size_t end = file.size() - zip_mark::end_bytes;
