@@ -269,8 +269,8 @@ private:
     std::string external_state;
     std::vector<place> ring;  // the consumer uses places [consumed, produced), the thread the others
 
-    std::vector<std::byte> position;  // the source's position as the consumer sees it,
-    std::int64_t behind = 0;          // as it was so many places ago
+    std::vector<std::byte> position;  // the last noted position of the source that the consumer has reached
+    std::int64_t behind = 0;          // places taken since
 
     std::size_t noted_bytes = 0;  // used by the thread, as unnoted is
     std::int64_t unnoted = 0;
