@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <csignal>
+#include <memory>
 
 using namespace gradus;
 
@@ -26,6 +27,27 @@ TEST_CASE("on_signal: due once for a signal, then stops; the handler that was th
     any_of both{every_steps{100}, goes_on};
     CHECK(both.due({.step = 1}));
     CHECK(!both.stop());
+  }
+  std::raise(SIGUSR1);
+  CHECK(seen_before == 1);
+  std::signal(SIGUSR1, SIG_DFL);
+}
+
+TEST_CASE("on_signal: each of several objects is due, and the last one restores the handler") {
+  std::signal(SIGUSR1, [](int) { seen_before = seen_before + 1; });
+  seen_before = 0;
+  {
+    auto first = std::make_unique<on_signal>(SIGUSR1);
+    on_signal second{SIGUSR1};
+    std::raise(SIGUSR1);
+    CHECK(first->due({}));
+    CHECK(second.due({}));
+    first.reset();
+    std::raise(SIGUSR1);
+    CHECK(second.due({}));
+    on_signal third{SIGUSR1};
+    CHECK(!third.due({}));  // what came before it was made
+    CHECK(seen_before == 0);
   }
   std::raise(SIGUSR1);
   CHECK(seen_before == 1);

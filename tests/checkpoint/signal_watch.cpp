@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <csignal>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -57,6 +58,22 @@ TEST_CASE("two at a time see the same signal; one that is ignored stays so") {
   std::raise(SIGUSR2);
   CHECK(!watch.arrived());
   std::signal(SIGUSR2, SIG_DFL);
+}
+
+TEST_CASE("the first of two may go first, and one made afterwards sees no signal of before") {
+  auto first = std::make_unique<signal_watch>(std::initializer_list<int>{SIGUSR1});
+  {
+    const signal_watch second({SIGUSR1});
+    first.reset();
+    CHECK(!is_default(SIGUSR1));
+    std::raise(SIGUSR1);
+    CHECK(second.arrived());
+    CHECK(!signal_watch({SIGUSR1}).arrived());
+  }
+  CHECK(is_default(SIGUSR1));
+  std::signal(SIGUSR1, SIG_IGN);
+  CHECK(!signal_watch({SIGUSR1}).arrived());
+  std::signal(SIGUSR1, SIG_DFL);
 }
 
 TEST_CASE("what cannot be caught is refused, and nothing stays taken") {

@@ -1,23 +1,24 @@
-// This header names the build of the library, by the options that change the meaning of the code. Everything stands in
-// an inline namespace of that name (`gradus::inline GRADUS_BUILD`), which a program does not write: `gradus::adam`
-// finds it. Files that were compiled with different answers hold different types, so they may stand in one program; a
-// function that hands an object from one to the other does not link, and the symbol that the linker misses says why.
-// Errors are of every build (base/error.hpp): one part catches the errors of another.
+// This header gives the build of the library a name, made of the options that change the meaning of the code.
+// Everything is in an inline namespace of that name (`gradus::inline GRADUS_BUILD`), which a program does not write:
+// `gradus::adam` finds it. Files that were compiled with different options have different types, so they may be linked
+// into one program. A function that passes an object from one such file to another does not link, and the name of the
+// missing symbol shows why. Only the errors (base/error.hpp) are the same types in every build, so one part of a
+// program catches the errors of another.
 //
 //   undefined reference to `train(gradus::avx2_fma_zlib_v0_6_0::trainer<...>&)'
 //
-// is the caller's; the callee has gradus::sse2_v0_6_0.
+// is the symbol that the caller needs; the callee defines it with gradus::sse2_v0_6_0.
 //
 // So set the options below for a whole build, not on one target alone; gradus::compiled has the flags of the build.
 //
 // The name is made of
-//   sse2, sse42, avx, avx2, avx512, neon, scalar   registers (scalar: cpu/simd.hpp says when)
+//   sse2, sse42, avx, avx2, avx512, neon, scalar   registers (cpu/simd.hpp describes scalar)
 //   _fma             products and sums are fused
 //   _fastmath        -ffast-math or a part of it
 //   _noexceptions    -fno-exceptions
 //   _zlib, _pb, _stb, _xsimd   optional libraries (base/optional_library.hpp)
 //   _compiled        the bodies come from gradus::compiled (base/body.hpp)
-//   _v0_6_0          the version: parts of a program may have been written for two
+//   _v0_6_0          the version, since parts of a program may use different versions
 #pragma once
 
 #include "foreign_macros.hpp"
@@ -29,7 +30,7 @@
 #include <gradus: the error above says why nothing more is compiled>
 #endif
 
-// -DGRADUS_ZLIB=0 is no definition.
+// -DGRADUS_ZLIB=0 counts as not defined.
 #if defined(GRADUS_ZLIB) && (1 - GRADUS_ZLIB - 1) == 0
 #undef GRADUS_ZLIB
 #endif
@@ -43,7 +44,7 @@
 #undef GRADUS_XSIMD
 #endif
 
-// True if numbers are as wide as a register (cpu/simd.hpp).
+// 1 if kernels compute with whole registers, 0 if with one number at a time (cpu/simd.hpp).
 #if !defined(GRADUS_SIMD)
 #if defined(__SSE2__) || defined(__aarch64__)
 #define GRADUS_SIMD 1
@@ -115,8 +116,8 @@
                     GRADUS_BUILD_ZLIB, GRADUS_BUILD_PROTOZERO, GRADUS_BUILD_STB, GRADUS_BUILD_XSIMD,  \
                     GRADUS_BUILD_FORM, GRADUS_VERSION_MAJOR, GRADUS_VERSION_MINOR, GRADUS_VERSION_PATCH)
 
-// A program's file that leaves the bodies to gradus::compiled needs one of the same build. Without it, the linker
-// misses all functions that the file uses, and this symbol, whose name says why.
+// If a file of a program leaves the bodies to gradus::compiled, it needs a gradus::compiled of the same build. Without
+// one, the linker misses all functions that the file uses, and this symbol, whose name gives the reason.
 #if defined(GRADUS_COMPILED)
 namespace gradus::inline GRADUS_BUILD {
 namespace detail {

@@ -1,9 +1,9 @@
-// A cancellation cancels waiting calls together: a session that is closed cancels the calls that wait in its queues.
-// TensorFlow's CancellationManager.
+// A cancellation cancels several waiting calls together: a session that is closed cancels the calls that wait in its
+// queues. It is TensorFlow's CancellationManager.
 //
 //   gradus::cancellation closing;
-//   queue.dequeue(element, {.cancel = &closing});   // on one thread: waits
-//   closing.cancel("the session is closed");        // on another: the call above raises cancelled
+//   queue.dequeue(element, {.cancel = &closing});   // one thread waits
+//   closing.cancel("the session is closed");        // another thread cancels: the call above raises cancelled
 #pragma once
 #include <atomic>
 #include <functional>
@@ -15,21 +15,22 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// Any thread may call any function. It outlives the calls that wait with it.
+// Any thread may call any function. The object must outlive the calls that wait with it.
 class cancellation {
 public:
   cancellation() = default;
   cancellation(const cancellation&) = delete;
 
-  // Every call that waits with it, now or later, raises an error of this kind with this reason. The first ones stay.
+  // Makes every call that waits with this object, now or later, raise an error of this kind with this reason. If it is
+  // called again, the first kind and reason stay.
   void cancel(const std::string& why = "the call was cancelled", status kind = status::cancelled);
   bool is_cancelled() const { return cancelled_.load(std::memory_order_acquire); }
-  // Empty until it is cancelled.
+  // Returns the reason, which is empty until the first cancel.
   std::string reason() const;
   status kind() const;
 
-  // Waiting code uses this: it calls `on_cancel` when the calls are cancelled, at once if they are. Destroying it waits
-  // while on_cancel runs; on_cancel makes and destroys none of these.
+  // Code that waits uses a link. It calls `on_cancel` when the cancellation comes, or at once if it has come. The
+  // destructor waits while on_cancel runs. on_cancel must not make or destroy links.
   class link {
   public:
     link(cancellation& to, std::function<void()> on_cancel);
@@ -54,9 +55,9 @@ private:
 
 // The limits of a call's wait.
 struct blocking_options {
-  double timeout_secs = task_condition::forever;  // then it raises deadline_exceeded; 0: it does not wait
-  cancellation* cancel = nullptr;                 // then it raises cancelled, or the cancellation's error
-  cancellation* stop = nullptr;                   // the same, but a call that need not wait is made
+  double timeout_secs = task_condition::forever;  // after it the call raises deadline_exceeded; 0: no wait
+  cancellation* cancel = nullptr;                 // then the call raises cancelled, or the cancellation's error
+  cancellation* stop = nullptr;                   // the same, but a call that need not wait succeeds
 };
 
 }  // namespace gradus

@@ -5,7 +5,7 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// The mutex is held while the links are called, so that none of them ends under the call.
+// The mutex is held while the links are called, so that no link is destroyed during its call.
 GRADUS_BODY void cancellation::cancel(const std::string& why, status kind) {
   const std::lock_guard lock(mutex_);
   if (is_cancelled()) return;

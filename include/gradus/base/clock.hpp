@@ -1,5 +1,5 @@
-// Time is a policy: code that waits, stamps or measures takes a clock, and tests give it one that they turn by hand
-// (testing/clock.hpp). A clock has `now()`, seconds since the epoch, and `elapsed()`, monotonic seconds.
+// Time is a policy: code that waits, writes time stamps or measures takes a clock, and tests pass a clock that they set
+// by hand (testing/clock.hpp). A clock has `now()`, seconds since the epoch, and `elapsed()`, monotonic seconds.
 #pragma once
 #include <concepts>
 #include <memory>
@@ -57,7 +57,7 @@ private:
 
   double (*now_)(const void*);
   double (*elapsed_)(const void*);
-  std::shared_ptr<const void> state_;  // nothing where there is none
+  std::shared_ptr<const void> state_;  // null for a clock without state
 };
 
 }  // namespace gradus

@@ -2,7 +2,7 @@
 #pragma once
 #include "body.hpp"
 #include "clock.hpp"
-// <chrono> brings the locales with it, a second of every program's compilation; POSIX has the two clocks as they are.
+// <chrono> includes the locales, which cost every program a second of compilation; POSIX has both clocks directly.
 #if defined(__unix__) || defined(__APPLE__)
 #include <time.h>
 #else

@@ -1,5 +1,5 @@
-// This makes tasks of a clock: time is the clock's, threads are the system's. Waiting code takes a clock of any type by
-// this, and its body is ordinary code over `tasks`.
+// This header makes a task system of a clock, with the time of the clock and the threads of the system. Code that waits
+// uses it to accept a clock of any type, while its body is ordinary code that uses a task_system.
 #pragma once
 #include "clock.hpp"
 #if defined(__STDCPP_THREADS__)
@@ -15,8 +15,8 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// Waiting is the clock's too: a clock with `wait` decides itself how long a wait takes (a test's takes none). It
-// returns when the condition was notified or the seconds are over, and may return early.
+// A clock that also does the waiting: a clock with `wait` decides itself how long a wait takes (that of a test takes no
+// time). `wait` returns when the condition was notified or the seconds are over, and may return early.
 template <class C>
 concept waiting_clock = clock<C> && requires(C& c, std::condition_variable& changed,
                                              std::unique_lock<std::mutex>& lock) { c.wait(changed, lock, 1.0); };
@@ -73,7 +73,8 @@ private:
 };
 }  // namespace detail
 
-// Of tasks themselves, and of what has tasks (testing/hand_tasks.hpp), these.
+// Returns a task system for the clock. For a task_system it is that itself, and for a clock with `tasks()`
+// (testing/hand_tasks.hpp) it is the result of that.
 template <clock Clock>
 task_system tasks_of(const Clock& clock) {
   if constexpr (std::same_as<Clock, task_system>)

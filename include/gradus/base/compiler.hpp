@@ -1,6 +1,6 @@
-// The library needs C++20, and g++ 12 or clang 16 or newer. Another compiler is refused by one sentence before it fails
-// in a template: an include of a missing file ends a compilation, as #error does not, and hundreds of errors would
-// follow. GRADUS_UNTESTED_COMPILER goes on with an older compiler.
+// The library needs C++20, and g++ 12 or clang 16 or newer. Another compiler gets one error before it fails in a
+// template. The include of a missing file ends the compilation; #error alone does not end it, and hundreds of errors
+// would follow. With GRADUS_UNTESTED_COMPILER an older compiler is not refused.
 #pragma once
 
 #if __cplusplus < 202002L

@@ -1,8 +1,10 @@
-// Policies are settings that the compiler composes. They come as a pack, in any order, at most one per kind; a kind
-// that is left out has a named default. Duplicates and other types are refused at the door in one sentence.
+// Policies are settings that are composed at compile time. They are passed as a pack, in any order, at most one per
+// kind; a kind that is left out has a named default. Duplicates and arguments of other types give a compile error of
+// one sentence.
 //
-// A policy names its kind:   struct adam { using policy_for = gradus::kind::rule; double beta1 = 0.9; ... }; A kind has
-// its name for messages:       struct rule { static constexpr auto text = "an optimizer rule (...)"; };
+// A policy names its kind:
+//
+//   struct adam { using policy_for = gradus::kind::rule; double beta1 = 0.9; ... };
 #pragma once
 #include <concepts>
 #include <cstddef>
@@ -65,7 +67,7 @@ struct saving_listener {  // what is called before and after a run saves
 template <class P>
 concept policy = requires { typename std::remove_cvref_t<P>::policy_for; };
 
-// A function of the program's that turns a step into a number, such as a lambda: a schedule without further ado.
+// A function of the program that turns a step into a number, such as a lambda. It is a schedule as it is.
 template <class P>
 concept step_function = !policy<P> && requires(const std::remove_cvref_t<P>& f, const std::int64_t& global_step) {
   { f(global_step) } -> std::convertible_to<double>;
@@ -92,11 +94,11 @@ struct find_policy<Kind, Default, First, Rest...> {
 };
 }  // namespace detail
 
-// The number of policies of this kind in the pack.
+// The number of policies of kind `Kind` in the pack.
 template <class Kind, class... Policies>
 inline constexpr std::size_t policies_of = (std::size_t{0} + ... + std::size_t{detail::is_of<Kind, Policies>()});
 
-// The policy of this kind, or the default.
+// The type of the policy of kind `Kind` in the pack, or the default.
 template <class Kind, class Default, class... Policies>
 using policy_of = typename detail::find_policy<Kind, Default, Policies...>::type;
 
@@ -112,8 +114,8 @@ constexpr auto take_policy(First&& first, Rest&&... rest) {
     return take_policy<Kind, Default>(std::forward<Rest>(rest)...);
 }
 
-// This is the error page. `Kinds` lists the policies that this door takes. One sentence per clause, printed before
-// anything else goes wrong:
+// `Kinds` lists the kinds of policies that a function or class takes. This static_assert checks a pack against it, and
+// prints one sentence for each mistake before any other error:
 //   static_assert(policies_fit<kinds<kind::rule, kind::clip>, Policies...>::value);
 template <class... Kinds>
 struct kinds {
@@ -129,12 +131,12 @@ struct join_kinds<kinds<Kinds...>, More...> {
   using type = kinds<Kinds..., More...>;
 };
 }  // namespace detail
-// Those of another door and some more.
+// The kinds of another list, and some more.
 template <class Kinds, class... More>
 using kinds_and = typename detail::join_kinds<Kinds, More...>::type;
 
 namespace detail {
-// The message about a policy at a door that does not take its kind: the place where it stands instead.
+// The message about a policy whose kind is not taken: it names the place where the policy belongs.
 template <class P, class Kind>
 struct no_policy_of_this_door {
   static_assert(!sizeof(P*),

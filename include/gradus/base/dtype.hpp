@@ -1,7 +1,7 @@
-// Element types. Computation knows float32, float64, int32, int64, bool and uint8; float16 and bfloat16 are storage
-// that casts and mixed precision know; int8, int16, uint16, uint32, uint64 and the two float8 stand in files only
-// (is_for_files): checkpoints and .npy files carry them, and no graph and no variable has them.
-// The numbers are TensorFlow's DataType values, so that files and graphs use them as they are.
+// This header has the element types of tensors. Ops compute in float32, float64, int32, int64, bool and uint8. float16
+// and bfloat16 are storage types, which casts and mixed precision use. int8, int16, uint16, uint32, uint64 and the two
+// float8 types are only for files (is_for_files): checkpoints and .npy files may hold them, but no graph and no
+// variable has them. The enumerators have the numbers of TensorFlow's DataType, so files and graphs use them unchanged.
 #pragma once
 #include <concepts>
 #include <cstddef>
@@ -38,7 +38,7 @@ inline constexpr dtype float32 = dtype::float32, float64 = dtype::float64, int32
                        uint32 = dtype::uint32, uint64 = dtype::uint64, float8_e4m3 = dtype::float8_e4m3,
                        float8_e5m2 = dtype::float8_e5m2;
 
-// Bytes per element; 0 for a value that is no dtype (a file may hold one).
+// Returns the bytes per element; 0 for a value that is not a dtype (a file may hold one).
 constexpr std::size_t size_of(dtype t) {
   switch (t) {
   case dtype::uint8:
@@ -85,13 +85,14 @@ constexpr std::string_view name_of(dtype t) {
 
 constexpr bool is_float(dtype t) { return t == dtype::float32 || t == dtype::float64; }
 
-// Types that files hold and nothing computes with or casts.
+// Returns true for the types that only files hold: nothing computes with them or casts them.
 constexpr bool is_for_files(dtype t) {
   return t == dtype::int8 || t == dtype::int16 || t == dtype::uint16 || t == dtype::uint32 || t == dtype::uint64 ||
          t == dtype::float8_e4m3 || t == dtype::float8_e5m2;
 }
 
-// The C++ type of a dtype and back. bool is stored as one byte holding 0 or 1.
+// element_t is the C++ type of a dtype, and dtype_of is the dtype of a C++ type. bool is stored as one byte that holds
+// 0 or 1.
 template <dtype T>
 struct element;
 template <>
@@ -192,7 +193,7 @@ inline constexpr dtype dtype_of<e5m2> = dtype::float8_e5m2;
 
 constexpr bool is_16_bit_float(dtype t) { return t == dtype::bfloat16 || t == dtype::float16; }
 
-// f<T>() for the element type of a tensor in a graph; nothing for types that stand in files only.
+// Calls f<T>() for the element type of a tensor in a graph. Does nothing for types that are only for files.
 template <class F>
 constexpr void with_element_type(dtype t, F f) {
   switch (t) {
@@ -207,7 +208,7 @@ constexpr void with_element_type(dtype t, F f) {
   default: return;
   }
 }
-// A number as an element: to 16 bits by way of float, to bool whether it is not 0.
+// Converts a number to an element: to a 16-bit type by way of float; to bool, true if it is not 0.
 template <class T>
 constexpr T element_from(double x) {
   if constexpr (dtype_of<T> == dtype::boolean)
@@ -218,7 +219,7 @@ constexpr T element_from(double x) {
     return static_cast<T>(x);
 }
 
-// The types that an array may hold, and those that computation knows.
+// The types that an array may hold, and the types in which ops compute.
 template <class T>
 concept storable = dtype_of<T> != dtype::none;
 template <class T>

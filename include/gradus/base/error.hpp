@@ -1,10 +1,10 @@
-// Errors have TensorFlow's names: one kind per status code (tf.errors, canonical codes 1-16).
+// Errors have TensorFlow's names; there is one kind for each status code (tf.errors, canonical codes 1-16).
 //
 // With exceptions each kind is a type: `catch (const gradus::not_found& e)`, or `catch (const gradus::error& e)` for
 // all of them, with `e.kind()`. Under -fno-exceptions `raise` calls `gradus::on_error`, which the program defines;
 // without a definition, or if it returns, the program traps.
 //
-// A message says what was expected, what came, and what to do.
+// A message tells what was expected, what was found, and what to do.
 #pragma once
 #include <charconv>
 #include <concepts>
@@ -48,7 +48,8 @@ constexpr std::string_view name_of(status s) {
 }
 
 #if defined(__cpp_exceptions)
-// Every error of the library. `what()` is one or a few sentences for a person; `kind()` is for the program.
+// The base class of all errors of the library. `what()` is one or a few sentences for a person; `kind()` is for the
+// program.
 class error : public std::runtime_error {
 public:
   error(status kind, const std::string& message) : std::runtime_error(message), kind_(kind) {}
@@ -64,7 +65,7 @@ public:
   explicit error_of(const std::string& message) : error(Kind, message) {}
 };
 
-// Classes with names of their own: an uncaught error ends the program with the name of its class.
+// The kinds are classes and not aliases, because the message of an uncaught error has the name of its class.
 #define GRADUS_ERROR(kind)                           \
   class kind final : public error_of<status::kind> { \
   public:                                            \
@@ -88,27 +89,28 @@ GRADUS_ERROR(data_loss);
 GRADUS_ERROR(unauthenticated);
 #undef GRADUS_ERROR
 #else
-// Defined by the program that builds with -fno-exceptions; must not return.
+// A program that is built with -fno-exceptions defines this function, which must not return.
 [[gnu::weak]] void on_error(status kind, const char* message);
 #endif
 
 }  // namespace gradus
 namespace gradus::inline GRADUS_BUILD {
 
-// The only place that throws. Not constexpr on purpose: reaching it in constant evaluation is the compile error. Cold
-// and out of line, like the messages below: they are most of what a compiler would otherwise inline.
+// This is the only function that throws. It is not constexpr on purpose: reaching it in constant evaluation is the
+// compile error. It is cold and out of line, as the functions for messages below are, since a compiler would otherwise
+// inline them everywhere, and they would be most of the inlined code.
 [[noreturn, gnu::cold]] void raise(status kind, const std::string& message);
-// A message that is known: without exceptions it needs no string, and a program without a heap stays without one.
+// The overload for a constant message. Without exceptions it makes no string, so a program without a heap needs none.
 [[noreturn, gnu::cold]] void raise(status kind, const char* message);
 
 namespace detail {
-// A part of a message. One type for all, and one function that joins them: a function of its own for each kind of
-// sentence was a good part of what a small program compiled.
+// A part of a message. All parts have one type, and one function joins them: when each combination of types had a
+// function of its own, these were a good part of what a small program compiled.
 struct message_piece {
   enum kinds : int { words, letter, truth, negative, natural, floating };
   using writer = std::to_chars_result (*)(char* first, char* last, double);
-  static constexpr std::size_t unknown = ~std::size_t{0};  // up to the zero
-  // Small, since every sentence fills an array of these.
+  static constexpr std::size_t unknown = ~std::size_t{0};  // size is then found by the terminating zero
+  // The object is small, since every message fills an array of them.
   union {
     const char* first;
     std::uint64_t number;  // two's complement where negative
@@ -116,7 +118,8 @@ struct message_piece {
   };
   union {
     std::size_t size;
-    // By pointer: a program whose messages hold no such number does not link the tables of its conversion (130 KB).
+    // A pointer, so that a program whose messages have no floating-point numbers does not link the tables of their
+    // conversion (130 KB).
     writer write;
   };
   int kind = words;
@@ -143,7 +146,7 @@ private:
     return std::to_chars(first, last, static_cast<Real>(x));
   }
 };
-// A message on the stack, cut where it would not fit.
+// A message on the stack, which is truncated if it does not fit.
 struct short_text {
   char characters[256] = {};
   std::size_t size = 0;
@@ -155,15 +158,16 @@ struct short_text {
 [[noreturn, gnu::cold]] void raise_joined(status kind, const message_piece* list, std::size_t n);
 }  // namespace detail
 
-// A message from pieces: text("expected ", n, " bytes, found ", m). Numbers are written in the shortest exact form.
+// Returns a message of pieces: text("expected ", n, " bytes, found ", m). Numbers are written in the shortest exact
+// form.
 template <class... Pieces>
 [[gnu::cold, gnu::noinline]] std::string text(const Pieces&... pieces) {
   const detail::message_piece list[] = {detail::message_piece(pieces)..., std::string_view()};  // never empty
   return detail::joined(list, sizeof...(Pieces));
 }
 
-// raise(kind, text(pieces...)); without exceptions it needs no heap, and a message ends after 255 characters. A step
-// raises by this.
+// Does raise(kind, text(pieces...)). Without exceptions it needs no heap, and the message is cut after 255 characters.
+// Code that runs in a step raises by this overload.
 template <class First, class Second, class... Rest>
 [[noreturn, gnu::cold, gnu::noinline]] void raise(status kind, const First& first, const Second& second,
                                                   const Rest&... rest) {

@@ -1,5 +1,5 @@
-// This header visits the members of a plain struct, one after the other, without their names; so policies are compared
-// and sent.
+// This header visits the members of a plain struct, one after the other, without their names. The library compares
+// policies and sends them in this way.
 //
 //   struct adam { double beta1 = 0.9, beta2 = 0.999; };
 //   detail::each_field(a, [](auto& member) { ... });     // beta1, beta2
@@ -18,7 +18,7 @@ namespace gradus::inline GRADUS_BUILD::detail {
 
 inline constexpr std::size_t most_fields = 16;
 
-// What a base class of T, and nothing else, can be made from.
+// Converts to a base class of T, and to nothing else.
 template <class T>
 struct made_into_base_of {
   template <class Base>
@@ -51,7 +51,7 @@ consteval bool takes_braces() {
   else return requires { T{{}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}}; };
   // clang-format on
 }
-// How many members an aggregate has; most_fields + 1: more.
+// Returns how many members an aggregate has, or most_fields + 1 if it has more than most_fields.
 template <class T, std::size_t N = most_fields + 1>
 consteval std::size_t field_count() {
   if constexpr (takes_braces<T, N>())
@@ -66,7 +66,7 @@ template <class T>
 concept plain_struct = std::is_aggregate_v<T> && !std::is_array_v<T> && !std::is_union_v<T> && !has_base<T> &&
                        requires { T{}; } && (field_count<T>() <= most_fields);
 
-// References to the members.
+// Returns a tuple of references to the members.
 template <plain_struct T>
 constexpr auto tie_fields(T& x) {
   constexpr std::size_t n = field_count<std::remove_const_t<T>>();
@@ -90,7 +90,7 @@ constexpr auto tie_fields(T& x) {
   else { auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q] = x; return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q); }
   // clang-format on
 }
-// f(member) for each, in their order.
+// Calls f(member) for each member, in their order.
 template <plain_struct T, class F>
 constexpr void each_field(T& x, F&& f) {
   std::apply([&](auto&... member) { (f(member), ...); }, tie_fields(x));

@@ -1,11 +1,12 @@
-// 8-bit floating-point numbers as the Open Compute Project defines them (OCP FP8): files hold them, nothing computes
-// with them. They are made of a float and become one.
+// This header has the 8-bit floating-point numbers of the Open Compute Project (OCP FP8). Files hold them, and nothing
+// computes with them; they are converted from and to float.
 //
 //   e4m3      4 bits of exponent, 3 of mantissa; no infinity, one NaN of each sign. dtype float8_e4m3
-//   e5m2      5 and 2 bits, as IEEE 754 would have it.                              dtype float8_e5m2
+//   e5m2      5 and 2 bits, by the rules of IEEE 754.                               dtype float8_e5m2
 //
-// From float: to nearest, ties to even; subnormal results are kept, a NaN stays one; a number that is too large becomes
-// infinite (e5m2) or NaN (e4m3, as in PyTorch and ml_dtypes). To float: exact.
+// The conversion from float rounds to nearest, ties to even. It keeps subnormal results, and a NaN stays a NaN. A
+// number that is too large becomes infinite (e5m2) or NaN (e4m3, as in PyTorch and ml_dtypes). The conversion to float
+// is exact.
 #pragma once
 #include <bit>
 #include <cstdint>
@@ -16,7 +17,7 @@ namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
 
-// The value of 8 bits with `Mantissa` bits of mantissa, of those that are finite.
+// Returns the value of 8 bits, of which `Mantissa` are the mantissa. The number must be finite.
 template <int Mantissa, int Bias>
 constexpr float float8_value(std::uint8_t bits) {
   constexpr std::uint32_t low = (1u << Mantissa) - 1;
@@ -26,14 +27,14 @@ constexpr float float8_value(std::uint8_t bits) {
   return (bits & 0x80u) != 0 ? -size : size;
 }
 
-// The other way round; what is above `Largest` by half a place or more gives the bits behind the largest.
+// Returns the bits of a float. A number that rounds to more than the largest finite one gives the bits `beyond`.
 template <int Mantissa, int Bias>
 constexpr std::uint8_t float8_bits(float x, std::uint32_t beyond, std::uint32_t nan) {
   const std::uint32_t w = std::bit_cast<std::uint32_t>(x), a = w & 0x7FFFFFFFu, sign = w >> 24 & 0x80u;
   constexpr std::uint32_t smallest_normal = static_cast<std::uint32_t>(128 - Bias) << 23, drop = 23 - Mantissa;
   if (a > 0x7F800000u) return static_cast<std::uint8_t>(sign | nan);
   std::uint32_t bits = 0;
-  if (a < smallest_normal) {  // a multiple of the smallest number, which is the last place of 2^23 times it: rounds
+  if (a < smallest_normal) {  // rounds to a multiple of the smallest number, which is the last place of `unit`
     const float unit = std::bit_cast<float>(static_cast<std::uint32_t>(128 - Bias - Mantissa + 23) << 23);
     bits = std::bit_cast<std::uint32_t>(std::bit_cast<float>(a) + unit) - std::bit_cast<std::uint32_t>(unit);
   } else {

@@ -1,4 +1,5 @@
-// FNV-1a, 64 bits (Fowler, Noll, Vo; RFC 9923): tells names and contents apart, not adversaries.
+// FNV-1a, 64 bits (Fowler, Noll, Vo; RFC 9923). The hash distinguishes names and contents, but does not protect against
+// adversaries.
 #pragma once
 #include <cstdint>
 #include <string_view>
@@ -12,12 +13,13 @@ public:
     for (const char c : s) word(static_cast<unsigned char>(c));
     return *this;
   }
-  // The number's lowest `bytes` bytes, the least significant first.
+  // Adds the lowest `bytes` bytes of a number, the least significant first.
   constexpr fnv1a& number(std::uint64_t n, int bytes = 8) {
     for (int i = 0; i < bytes; ++i) word(n >> (8 * i) & 0xffu);
     return *this;
   }
-  // One step with up to 64 bits at once: not FNV's own bytes, but as good where only this library reads the result.
+  // Adds up to 64 bits in one step. The result differs from FNV's own, which takes single bytes, but is as good if only
+  // this library reads it.
   constexpr fnv1a& word(std::uint64_t w) {
     value_ = (value_ ^ w) * 1099511628211u;
     return *this;

@@ -1,8 +1,10 @@
-// Names that vendors' headers define as macros, and that are words of ours: refused by name, before a template breaks
-// of them in its middle. Included by base/build.hpp, before anything else of the library.
+// This header lists names that the library uses and that vendors' headers define as macros. If one is a macro, a
+// static_assert names it, before the macro breaks the middle of a template. base/build.hpp includes this header before
+// anything else of the library.
 //
-// Harmless are PI, HIGH, F(x), bit(b), constrain(a, b, c) and all that is no word here (tests/order/macros.py
-// compares). min, max, abs and round are undefined, as the standard library's headers do themselves.
+// PI, HIGH, F(x), bit(b), constrain(a, b, c) and all other names that the library does not use are harmless
+// (tests/order/macros.py compares). min, max, abs and round are undefined here, as the standard library's headers do
+// themselves.
 #pragma once
 #include "compiler.hpp"
 
@@ -13,7 +15,7 @@
 
 #define GRADUS_SPELLED(...) #__VA_ARGS__
 #define GRADUS_EXPANDED(...) GRADUS_SPELLED(__VA_ARGS__)
-// Fails where the preprocessor does not leave the word, or the word and its argument, alone.
+// Fails if the preprocessor replaces the word, or the word with its argument.
 #define GRADUS_NO_MACRO(...)                                                                                          \
   static_assert(sizeof(GRADUS_EXPANDED(__VA_ARGS__)) == sizeof(#__VA_ARGS__) &&                                       \
                     GRADUS_EXPANDED(__VA_ARGS__)[0] == #__VA_ARGS__[0] &&                                             \

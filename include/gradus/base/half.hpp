@@ -1,12 +1,12 @@
-// These 16-bit floating-point numbers are storage, not arithmetic. They are made of a float and become one; computation
-// is in float32.
+// These 16-bit floating-point numbers are for storage, not for arithmetic. They are converted from and to float;
+// computation is in float32.
 //
 //   half      IEEE 754 binary16: 5 bits of exponent, 10 of mantissa.  dtype float16
 //   bfloat    the upper half of a float32: 8 and 7 bits.               dtype bfloat16
 //
-// (The names are LLVM's and Metal's; gradus::float16 and gradus::bfloat16 are dtypes.) From float: to nearest, ties to
-// even; a number that is too large becomes infinite, subnormal results are kept, a NaN stays one. To float: exact. The
-// same bits on every machine, and in constant evaluation.
+// (The names are LLVM's and Metal's; gradus::float16 and gradus::bfloat16 are dtypes.) The conversion from float rounds
+// to nearest, ties to even. A number that is too large becomes infinite, subnormal results are kept, and a NaN stays a
+// NaN. The conversion to float is exact. The bits are the same on every machine, and in constant evaluation.
 #pragma once
 #include <bit>
 #include <cstddef>
@@ -18,7 +18,7 @@ namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
 
-// Without branches, so that loops over arrays become vector code.
+// The conversions have no branches, so that compilers vectorize loops over arrays.
 constexpr std::uint16_t bfloat_bits(float x) {
   const std::uint32_t w = std::bit_cast<std::uint32_t>(x);
   const std::uint32_t rounded = (w + 0x7fffu + (w >> 16 & 1u)) >> 16, quiet = w >> 16 | 0x40u;
@@ -29,7 +29,7 @@ constexpr float bfloat_value(std::uint16_t bits) { return std::bit_cast<float>(s
 constexpr std::uint16_t half_bits(float x) {
   const std::uint32_t w = std::bit_cast<std::uint32_t>(x), a = w & 0x7fffffffu;
   const std::uint32_t normal = (a - 0x38000000u + 0xfffu + (a >> 13 & 1u)) >> 13;  // bias 15 instead of 127
-  // Below 2^-14 a half is a multiple of 2^-24, which is the last place of 0.5: the addition rounds.
+  // Below 2^-14 a half is a multiple of 2^-24, which is the last place of 0.5, so the addition rounds to it.
   const std::uint32_t subnormal =
       std::bit_cast<std::uint32_t>(std::bit_cast<float>(a < 0x38800000u ? a : 0u) + 0.5f) - 0x3f000000u;
   std::uint32_t bits = a < 0x38800000u ? subnormal : normal;
@@ -42,7 +42,7 @@ constexpr float half_value(std::uint16_t bits) {
   // 2^-14 + a 2^-24 is exact for a below 2^10.
   const float subnormal = std::bit_cast<float>(((a & 0x3ffu) << 13) + 0x38800000u) - 0x1p-14f;
   const std::uint32_t normal = (a << 13) + (a < 0x7c00u ? 0x38000000u : 0x70000000u);
-  const std::uint32_t small = 0u - static_cast<std::uint32_t>(a < 0x400u);  // a mask: g++ would jump
+  const std::uint32_t small = 0u - static_cast<std::uint32_t>(a < 0x400u);  // a mask, since g++ would branch
   const std::uint32_t w = (std::bit_cast<std::uint32_t>(subnormal) & small) | (normal & ~small);
   return std::bit_cast<float>(w | (std::uint32_t{bits} & 0x8000u) << 16);
 }

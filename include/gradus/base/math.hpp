@@ -1,12 +1,13 @@
-// exp, log, pow, cos and their kin for one double, with the same bits on every IEEE 754 machine: + - * / sqrt and
-// integer arithmetic alone, no C library, no fused operation. They serve numbers that are computed once per step:
-// schedules, the constants of a rule. (Kernels have functions of their own, on whole registers: cpu/math.hpp.)
+// This header has exp, log, pow, cos and similar functions of one double, which give the same bits on every IEEE 754
+// machine. They use only + - * / sqrt and integer arithmetic, no C library and no fused operation. They are for numbers
+// that are computed once per step: schedules, and the constants of a rule. (Kernels have functions of their own, on
+// whole registers: cpu/math.hpp.)
 //
 //   gradus::portable_math::pow(0.96, step / 100.0)
 //
-// Largest error seen, in units in the last place (tests/base/math.cpp): exp, log, log2, cos_pi, sin_pi and cos 0.8, pow
-// 0.9. Results that are doubles themselves are exact: pow(2, 10), pow(10, 3), log2(8), cos_pi(0.5). Zeros, infinities
-// and NaN as in C's <math.h> (Annex F). Everything is constexpr.
+// The largest errors seen, in units in the last place (tests/base/math.cpp), are 0.8 for exp, log, log2, cos_pi, sin_pi
+// and cos, and 0.9 for pow. A result that is a double itself is exact: pow(2, 10), pow(10, 3), log2(8), cos_pi(0.5).
+// Zeros, infinities and NaN are treated as in C's <math.h> (Annex F). Everything is constexpr.
 #pragma once
 #include <bit>
 #include <cstddef>
@@ -18,9 +19,10 @@
 
 namespace gradus::inline GRADUS_BUILD::portable_math {
 
-// a * b, rounded, even where the compiler would fuse it with a sum that it meets: g++ does so by default, through
-// inlined functions too. Every product of single numbers that may meet a sum goes through here; g++ 12 drops
-// __builtin_assoc_barrier when it vectorizes a loop, so an empty asm hides the product (docs/arithmetic.md).
+// Returns a * b, rounded, even where the compiler would fuse the product with a sum that uses it; g++ does so by
+// default, through inlined functions too. Every product of single numbers that may be added to something goes through
+// this function. An empty asm hides the product, since g++ 12 drops __builtin_assoc_barrier when it vectorizes a loop
+// (docs/arithmetic.md).
 template <class T>
 [[gnu::always_inline]] constexpr T product(T a, T b) {
 #if defined(__clang__)
@@ -32,7 +34,7 @@ template <class T>
 #if defined(__FMA__) || defined(__FMA4__) || defined(__AVX512F__)
     asm("" : "+x"(r));
 #elif defined(__x86_64__) || defined(__i386__)
-    // no instruction to fuse to
+    // there is no fused instruction
 #elif defined(__aarch64__)
     asm("" : "+w"(r));
 #elif defined(__ARM_FEATURE_FMA)
@@ -41,7 +43,7 @@ template <class T>
     else if constexpr ((__ARM_FP & 8) != 0)
       asm("" : "+w"(r));
 #elif defined(__arm__)
-    // the same
+    // there is no fused instruction here either
 #elif defined(__riscv_flen)
     if constexpr (sizeof(T) * 8 <= __riscv_flen) asm("" : "+f"(r));
 #else
@@ -57,7 +59,8 @@ inline constexpr double infinity = std::numeric_limits<double>::infinity();
 inline constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
 
 namespace detail {
-// For compilers, whose own is not constexpr everywhere: digit by digit, rounded correctly.
+// The square root in constant evaluation, since __builtin_sqrt is not constexpr in every compiler. It is computed digit
+// by digit and rounded correctly.
 constexpr double root_by_digits(double x) {
   if (!(x > 0) || !(x < infinity)) return x < 0 ? not_a_number : x;
   std::uint64_t bits = std::bit_cast<std::uint64_t>(x);
@@ -72,19 +75,20 @@ constexpr double root_by_digits(double x) {
     root = root << 1 | (rest >= next);
     if (rest >= next) rest -= next;
   }
-  // The last one rounds; half of a last place is no root of a double.
+  // The last digit rounds. There is no tie, since the root of a double never lies half-way between two doubles.
   return static_cast<double>((root >> 1) + (root & 1)) *
          std::bit_cast<double>(static_cast<std::uint64_t>(exponent / 2 + 1 + 1023) << 52);
 }
 }  // namespace detail
-// IEEE 754 rounds it correctly; a float's from the double's, which has more than twice the digits.
+// IEEE 754 requires correct rounding. A float's root is rounded from the double's, which has more than twice the
+// digits.
 constexpr double sqrt(double x) { return std::is_constant_evaluated() ? detail::root_by_digits(x) : __builtin_sqrt(x); }
 constexpr float sqrt(float x) {
   return std::is_constant_evaluated() ? static_cast<float>(detail::root_by_digits(static_cast<double>(x)))
                                       : __builtin_sqrtf(x);
 }
-// The nearest float, as the conversion rounds, by integers alone: a board whose program has no other double needs no
-// routine for them.
+// Returns the nearest float, as the conversion does, but by integers alone, so that a board whose program has no other
+// double needs no library routines for doubles.
 constexpr float to_float(double x) {
   const std::uint64_t bits = std::bit_cast<std::uint64_t>(x), digits = bits & (~std::uint64_t{0} >> 12);
   const std::uint32_t sign = static_cast<std::uint32_t>(bits >> 63) << 31;
@@ -100,7 +104,8 @@ constexpr float to_float(double x) {
                               (kept + (exponent < -126 ? 0u : static_cast<std::uint32_t>(exponent + 126) << 23)));
 }
 constexpr double abs(double x) { return std::bit_cast<double>(std::bit_cast<std::uint64_t>(x) & 0x7fffffffffffffffu); }
-// The largest whole number that is not above x; numbers of 2^52 and more, infinities and NaN are their own.
+// Returns the largest whole number that is not above x. Numbers of 2^52 and more, infinities and NaN are returned
+// unchanged.
 constexpr double floor(double x) {
   if (!(abs(x) < 0x1p52)) return x;
   const double whole = static_cast<double>(static_cast<std::int64_t>(x));
@@ -109,7 +114,7 @@ constexpr double floor(double x) {
 constexpr double ceil(double x) { return -floor(-x); }
 
 namespace detail {
-// c[0] + x (c[1] + x (...)).
+// Returns c[0] + x (c[1] + x (...)).
 template <std::size_t N>
 constexpr double horner(double x, const double (&c)[N]) {
   double sum = c[N - 1];
@@ -117,11 +122,12 @@ constexpr double horner(double x, const double (&c)[N]) {
   return sum;
 }
 
-// A number as the sum of two doubles, of which the second is below the first's last place.
+// A number as the sum of two doubles, of which the second is smaller than the first's last place.
 struct twofold {
   double high = 0, low = 0;
 };
-// Dekker 1971, for |a| >= |b|; Knuth's for any two; Dekker's product by halves of the mantissa.
+// ordered_sum is Dekker's (1971), for |a| >= |b|; exact_sum is Knuth's, for any two numbers; exact_product is Dekker's,
+// by halves of the mantissa.
 constexpr twofold ordered_sum(double a, double b) {
   const double s = a + b;
   return {s, b - (s - a)};
@@ -141,18 +147,18 @@ constexpr twofold times(twofold a, twofold b) {
   return ordered_sum(p.high, p.low + (product(a.high, b.low) + product(a.low, b.high)));
 }
 
-// 2^n for n from -1022 to 1023.
+// Returns 2^n for n from -1022 to 1023.
 constexpr double power_of_two(std::int64_t n) {
   return std::bit_cast<double>(static_cast<std::uint64_t>(n + 1023) << 52);
 }
-inline constexpr double ln2_high = 0x1.62e42feep-1, ln2_low = 0x1.a39ef35793c76p-33;  // 32 bits, and the rest
+inline constexpr double ln2_high = 0x1.62e42feep-1, ln2_low = 0x1.a39ef35793c76p-33;  // the first 32 bits, and the rest
 
-// e^(high + low): high = n ln 2 + r with |r| <= ln 2 / 2, and Taylor's series of e^r.
+// Returns e^(high + low), by high = n ln 2 + r with |r| <= ln 2 / 2, and Taylor's series of e^r.
 constexpr double exp(twofold x) {
   if (!(x.high < 710)) return x.high >= 710 ? infinity : x.high;
   if (x.high < -746) return 0;
   const double n = floor(product(x.high, 1.4426950408889634074) + 0.5);
-  const double first = x.high - product(n, ln2_high), second = product(n, ln2_low);  // the first is exact
+  const double first = x.high - product(n, ln2_high), second = product(n, ln2_low);  // `first` is exact
   const double r = first - second, rest = ((first - r) - second) + x.low;
   constexpr double c[] = {1.0 / 2,     1.0 / 6,      1.0 / 24,      1.0 / 120,      1.0 / 720,       1.0 / 5040,
                           1.0 / 40320, 1.0 / 362880, 1.0 / 3628800, 1.0 / 39916800, 1.0 / 479001600, 1.0 / 6227020800};
@@ -173,8 +179,8 @@ struct split {
     f = std::bit_cast<double>((w & field) + root_half) - 1;
   }
 };
-// log(1 + f) = 2 (s + s^3 / 3 + s^5 / 5 + ...) with s = f / (2 + f), |s| <= 0.172; the first two terms in twofold
-// numbers, good to about 64 bits.
+// Returns log(1 + f) = 2 (s + s^3 / 3 + s^5 / 5 + ...) with s = f / (2 + f), |s| <= 0.172. The first two terms are
+// computed in twofold numbers; the result is accurate to about 64 bits.
 constexpr twofold log_1p(double f) {
   const twofold d = ordered_sum(2, f);
   const double s = f / d.high;
@@ -193,11 +199,11 @@ constexpr twofold log(double x) {
   const twofold l = log_1p(parts.f), sum = exact_sum(product(parts.k, ln2_high), l.high);
   return ordered_sum(sum.high, sum.low + (product(parts.k, ln2_low) + l.low));
 }
-// The logarithm of the other numbers: zeros, below zero, infinity, NaN.
 constexpr bool is_ordinary(double x) { return x > 0 && x < infinity; }
+// Returns the logarithm of the other numbers: zeros, negative numbers, infinity, NaN.
 constexpr double log_of_other(double x) { return x == 0 ? -infinity : x < 0 ? not_a_number : x; }
 
-// sin and cos of t for |t| <= pi / 4: Taylor's series.
+// Return sin and cos of t for |t| <= pi / 4, by Taylor's series.
 constexpr double sin_near(twofold t) {
   const double z = product(t.high, t.high);
   constexpr double c[] = {-1.0 / 6,        1.0 / 120,        -1.0 / 5040,          1.0 / 362880,
@@ -210,7 +216,7 @@ constexpr double cos_near(twofold t) {
                           1.0 / 479001600, -1.0 / 87178291200, 1.0 / 20922789888000};
   return w + (((1 - w) - half) + (product(product(z, z), horner(z, c)) - product(t.high, t.low)));
 }
-// cos(n pi / 2 + t) for a whole n.
+// Returns cos(n pi / 2 + t) for a whole n.
 constexpr double cos_turned(double n, twofold t) {
   switch (static_cast<std::int64_t>(n) & 3) {
   case 0: return cos_near(t);
@@ -219,7 +225,7 @@ constexpr double cos_turned(double n, twofold t) {
   default: return sin_near(t);
   }
 }
-// x = n / 2 + r, exactly, with |r| <= 1/4; then r pi.
+// Splits x exactly into n / 2 + r with |r| <= 1/4; t is then r pi.
 struct half_turns {
   double n = 0;
   twofold t;
@@ -233,7 +239,7 @@ struct half_turns {
 constexpr double exp(double x) { return detail::exp({x, 0}); }
 
 constexpr double log(double x) { return detail::is_ordinary(x) ? detail::log(x).high : detail::log_of_other(x); }
-// Exact for powers of two.
+// Is exact for powers of two.
 constexpr double log2(double x) {
   if (!detail::is_ordinary(x)) return detail::log_of_other(x);
   const detail::split parts(x);
@@ -242,7 +248,7 @@ constexpr double log2(double x) {
   return sum.high + (sum.low + l.low);
 }
 
-// cos(pi x) and sin(pi x); exact where x is a multiple of 1/2, NaN for an infinite x.
+// Return cos(pi x) and sin(pi x), which are exact if x is a multiple of 1/2, and NaN for an infinite x.
 constexpr double cos_pi(double x) {
   x = abs(x);
   if (!(x < 0x1p53)) return x < infinity ? 1.0 : not_a_number;  // an even number
@@ -255,17 +261,18 @@ constexpr double sin_pi(double x) {
   const detail::half_turns h(x);
   return detail::cos_turned(h.n - 1, h.t);
 }
-// cos(x), x in radians and up to 2^20; NaN beyond. Prefer cos_pi, which loses nothing to the reduction.
+// Returns cos(x) for x in radians, up to 2^20, and NaN beyond. Prefer cos_pi, whose reduction loses no accuracy.
 constexpr double cos(double x) {
   if (!(abs(x) <= 0x1p20)) return not_a_number;
   const double n = floor(product(x, 2 / pi) + 0.5);
-  // pi / 2 in three pieces, of which the first two are so short that their products with n are exact.
+  // pi / 2 is split into three pieces, of which the first two are so short that their products with n are exact.
   const double first = x - product(n, 0x1.921fb544p+0), second = product(n, 0x1.0b4611a6p-34);
   const auto r = detail::exact_sum(first, -second);
   return detail::cos_turned(n, detail::ordered_sum(r.high, r.low - product(n, 0x1.3198a2e037073p-69)));
 }
 
-// x^y as C's pow: pow(x, 0) and pow(1, y) are 1 whatever the other is; below zero only whole exponents have a result.
+// Returns x^y as C's pow does: pow(x, 0) and pow(1, y) are 1 whatever the other argument is; a negative x has a result
+// only for whole exponents.
 constexpr double pow(double x, double y) {
   if (y == 0 || x == 1) return 1;
   if (x != x || y != y) return not_a_number;
@@ -287,7 +294,7 @@ constexpr double pow(double x, double y) {
       result = infinity;
     else if (estimate < -750)
       result = 0;
-    else  // so |y| < 2^63, and no half of a product below overflows
+    else  // here |y| < 2^63, so no half of a product in `times` overflows
       result = detail::exp(detail::times(l, {y, 0}));
   }
   return negative ? -result : result;

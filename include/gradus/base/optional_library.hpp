@@ -1,8 +1,8 @@
-// Optional libraries: zlib, protozero, stb and xsimd are used where a macro says so (GRADUS_ZLIB, GRADUS_PROTOZERO,
-// GRADUS_STB, GRADUS_XSIMD), never because a header happens to lie on the path. The CMake target gradus::gradus defines
-// the macro of each library that CMake found. Without the macro everything compiles and links, and a use that needs the
-// library is refused there, by the sentence below (nothing needs xsimd: cpu/simd.hpp). Files with different macros hold
-// different types (base/build.hpp).
+// The optional libraries zlib, protozero, stb and xsimd are used only if a macro is defined (GRADUS_ZLIB,
+// GRADUS_PROTOZERO, GRADUS_STB, GRADUS_XSIMD), never because a header happens to be on the include path. The CMake
+// target gradus::gradus defines the macro of each library that CMake found. Without the macro everything compiles and
+// links, and a use that needs the library raises the error below when it runs (nothing needs xsimd: cpu/simd.hpp).
+// Files with different macros have different types (base/build.hpp).
 #pragma once
 #include <string_view>
 
@@ -11,7 +11,7 @@
 namespace gradus::inline GRADUS_BUILD::detail {
 
 struct optional_library {
-  std::string_view name, macro, link;  // `link`: the linker's option, empty for a library of headers
+  std::string_view name, macro, link;  // `link`: the linker's option, empty for a header-only library
 };
 inline constexpr optional_library zlib_library{"zlib", "GRADUS_ZLIB", "-lz"};
 inline constexpr optional_library protozero_library{"protozero", "GRADUS_PROTOZERO", ""};

@@ -1,4 +1,4 @@
-// These settings may be `none`, as TensorFlow's arguments that take None.
+// This header has the types of settings that may be `none`, as TensorFlow's arguments may be None.
 #pragma once
 #include <concepts>
 #include <type_traits>
@@ -8,14 +8,15 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// No value. For an interval it means never, and naming it is not the same as leaving the interval out.
+// No value. For an interval it means never, which is not the same as leaving the interval out.
 struct none_given {};
-// In a namespace of its own: g++ 12 otherwise warns (-Wshadow) of every enumerator that is called none as well.
+// It is in a namespace of its own, since g++ 12 otherwise warns (-Wshadow) of every enumerator that is also called
+// none.
 inline namespace the_word_none {
 inline constexpr none_given none{};
 }
 
-// A value or none. Where it is used as a value, none is T{}: 0, an empty text.
+// A value or none. When none is used as a value, it is T{}: 0, or an empty text.
 template <class T>
 class or_none {
 public:
@@ -38,7 +39,7 @@ private:
   T value_ = {};
 };
 
-// Left out, none, or a number.
+// A setting that is left out, none, or a number.
 class interval {
 public:
   constexpr interval() = default;
@@ -47,7 +48,7 @@ public:
   constexpr bool given() const { return given_; }
   constexpr bool has_value() const { return number_; }
   constexpr double value() const { return every_; }
-  // A number above 0: only then does anything happen.
+  // Returns true for a number above 0; only then does anything happen.
   constexpr bool active() const { return number_ && every_ > 0; }
 
 private:

@@ -1,10 +1,11 @@
-// This is a sleep that cancellations end, for code that polls.
+// This header has a sleep that a cancellation ends, for code that polls.
 #pragma once
 #include "cancellation.hpp"
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
-// Sleeps so many seconds, or until one of these (null: nothing) is cancelled; returns whether none was.
+// Sleeps `secs` seconds, or until `one` or `other` is cancelled (null: there is none). Returns true if neither was
+// cancelled.
 inline bool pause(const task_system& t, double secs, cancellation* one, cancellation* other = nullptr) {
   std::mutex mutex;
   task_condition changed(t);
@@ -17,7 +18,7 @@ inline bool pause(const task_system& t, double secs, cancellation* one, cancella
   };
   const cancellation::link by_one(one != nullptr ? *one : never, wake),
       by_other(other != nullptr ? *other : never, wake);
-  std::unique_lock lock(mutex);  // last: links end without it, which `wake` takes
+  std::unique_lock lock(mutex);  // last: it is released before the links end, since `wake` takes the mutex
   changed.wait_for(lock, secs, [&] { return woken; });
   return !woken;
 }

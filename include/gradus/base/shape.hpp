@@ -37,7 +37,7 @@ struct shape {
   }
 };
 
-// Elements, as a multiple of the batch if one extent is symbolic: then the result is negative.
+// Returns the number of elements; if one extent is symbolic, a negative number -k, which means k * batch.
 constexpr std::int64_t count(const shape& s) {
   std::int64_t n = 1;
   for (int i = 0; i < s.rank; ++i) n *= s.dims[i];
@@ -48,7 +48,7 @@ constexpr bool is_batched(const shape& s) {
     if (s.dims[i] < 0) return true;
   return false;
 }
-// An extent, or a count, once the batch is known.
+// Returns an extent, or a count, for a known batch size.
 constexpr std::int64_t resolve(std::int64_t extent, std::int64_t batch_size) {
   return extent < 0 ? -extent * batch_size : extent;
 }
@@ -63,7 +63,7 @@ inline std::string to_text(const shape& s) {
   return out + "]";
 }
 
-// The extents of an array in memory or in a file: all known.
+// The extents of an array in memory or in a file, all of which are known.
 struct extents {
   int rank = 0;
   std::int64_t dims[max_rank] = {};

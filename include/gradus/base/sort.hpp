@@ -1,5 +1,5 @@
-// std::stable_sort of a vector, without the temporary buffer of libstdc++ 12, of which clang 19 warns in the program
-// that includes us.
+// This header has a std::stable_sort of a vector without the temporary buffer of libstdc++ 12, about which clang 19
+// warns in programs that include the library.
 #pragma once
 #include <algorithm>
 #include <cstddef>

@@ -1,11 +1,11 @@
-// The state list names everything that changes between steps; save, restore, reset and the listing of a checkpoint are
-// derived from it. Variables, slots, averages, the step, random streams, input positions.
+// The state list names everything that changes between steps: variables, slots, averages, the step, random streams,
+// input positions. Save, restore, reset and the listing of a checkpoint are derived from it.
 //
 // An object with state lists it:
 //
 //   void remembers(gradus::state_list& list) { list.scalar("global_step", step_); list.tensor("w", ...); }
 //
-// Entries point into live memory: saving reads through them, restoring writes through them. State whose size is not
+// Entries point to live memory: saving reads through them, and restoring writes through them. State whose size is not
 // fixed (a shuffle buffer) is a `blob`.
 #pragma once
 #include <cstddef>
@@ -24,22 +24,22 @@ class state_list;
 
 // What a restore does with the saved position of an input.
 enum class saved_input : std::uint8_t {
-  required,    // goes on there; a position in another input is an error
-  if_it_fits,  // goes on there; another input is read from its beginning, which a warning says
+  required,    // the input goes on there; a position in another input is an error
+  if_it_fits,  // the input goes on there; another input is read from its beginning, with a warning
   ignored      // every input is read from its beginning
 };
 
-// State of variable length. `load` gets the bytes of an earlier `save`, already checked against their checksum; it must
-// still refuse (status::data_loss) bytes that it cannot use, and leave itself unchanged then.
+// State of variable length. `load` gets the bytes of an earlier `save`, already checked against their checksum. It must
+// still refuse bytes that it cannot use (status::data_loss), and then leave the object unchanged.
 class blob {
 public:
   virtual void save(std::vector<std::byte>& out) const = 0;
   virtual void load(std::span<const std::byte> in) = 0;
-  // In place of load, if the list says that a file may lack it, and this one does; the tensors of the list get their
-  // values. It changes nothing that `load` of an earlier save would not undo.
+  // A restore calls this in place of `load` if the entry has `may_lack` and the file lacks the blob; the tensors of the
+  // list get their values. It must change nothing that `load` of an earlier save would not undo.
   virtual void load_lacking(const state_list&) {}
-  // True of an input's position. In a file of step 0, from which no step has read, and where no step is to be made, one
-  // that `load` refuses is passed over, as saved_input says elsewhere.
+  // Returns true for an input's position. If `load` refuses a position, a restore passes over it if the file is of step
+  // 0, so that no step has read the input, or if no step is to be made; in other cases saved_input decides.
   virtual bool may_start_anew() const { return false; }
 
 protected:
@@ -47,30 +47,31 @@ protected:
 };
 
 struct state_entry {
-  std::string name;  // unique in its list, '/' between scopes
+  std::string name;  // unique in its list, with '/' between scopes
   dtype type = dtype::none;
   extents dims;
   std::span<std::byte> bytes;  // empty for a blob
   blob* dynamic = nullptr;
-  // A blob that another program's files are without (TensorFlow's have no list of a session's variables that have no
-  // value), or a tensor that is lacking where such a blob is: it stays as it is then.
+  // True for a blob that the files of another program do not have (TensorFlow's have no list of a session's variables
+  // that have no value), and for a tensor that a file without such a blob may lack. A tensor that is lacking stays as
+  // it is.
   bool may_lack = false;
 };
 
-// The guard is called before state changes, piece by piece, by a save that copies state while training goes on
-// (checkpoint/staging.hpp). Any thread may call it.
+// Code that changes state calls the guard before it changes each piece, for a save that copies state while training
+// goes on (checkpoint/staging.hpp). Any thread may call it.
 class write_guard {
 public:
-  // Where there are no threads, nothing runs beside training: then no guard is called, and the code for it is left out.
+  // On a system without threads nothing runs beside training, so no guard is called, and the code for it is left out.
 #if defined(__unix__) || defined(__APPLE__) || defined(_WIN32)
   static constexpr bool possible = true;
 #else
   static constexpr bool possible = false;
 #endif
-  // Bytes that a piece should have at most: longer changes are announced, and made, in pieces of this size.
+  // The most bytes that a piece should have: longer changes are announced, and made, in pieces of this size.
   static constexpr std::size_t piece = std::size_t{1} << 20;
 
-  // Returns whether anything is being copied.
+  // Returns whether a save is copying state.
   virtual bool active() const = 0;
   virtual void before_write(std::span<const std::byte> bytes) = 0;
 

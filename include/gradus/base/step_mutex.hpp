@@ -1,6 +1,6 @@
-// This is the lock around a training step, for a thread that makes steps without a pause and others that want to read
-// in between. A reader is let in behind the current step: a plain mutex would let the same thread have it again and
-// again.
+// This header has the lock around a training step, for one thread that makes steps without a pause and others that want
+// to read in between. A reader gets the lock after the current step; with a plain mutex the stepping thread could take
+// it again and again.
 #pragma once
 #include <atomic>
 #include <mutex>
@@ -10,10 +10,10 @@
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
-// The thread that has it may lock it again, either way.
+// The thread that holds the lock may lock it again, as a step or as a reader.
 class step_mutex {
 public:
-  // For a step.
+  // The lock for a step.
   class stepping {
   public:
     explicit stepping(step_mutex& m) : m_(m) {
@@ -26,7 +26,7 @@ public:
   private:
     step_mutex& m_;
   };
-  // Readers use this: a save, a summary.
+  // The lock for readers, such as a save or a summary.
   class visiting {
   public:
     explicit visiting(step_mutex& m) : m_(m) {
@@ -47,7 +47,7 @@ public:
   };
 
 private:
-  std::mutex gate_;  // a guest has it until it is in
+  std::mutex gate_;  // a reader holds it until it has the lock
   std::atomic<int> guests_{0};
   std::recursive_mutex mutex_;
   std::atomic<std::thread::id> owner_{};

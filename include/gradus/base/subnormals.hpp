@@ -1,6 +1,6 @@
-// These policies keep numbers that are too small for a full significand, as IEEE 754 says, or count them as zero. A
-// thread has one mode for all its arithmetic. Kept, each costs an x86 a hundred times as much, and the moments of a
-// dead unit decay into them.
+// These policies keep numbers that are too small for a full significand, as IEEE 754 specifies, or count them as zero.
+// A thread has one mode for all its arithmetic. If subnormal numbers are kept, an x86 takes a hundred times as long for
+// each, and the moments of a dead unit decay into them.
 //
 //   gradus::make_trainer<digits>(gradus::adam{}, gradus::subnormals::keep{});
 #pragma once
@@ -13,9 +13,9 @@ namespace gradus::inline GRADUS_BUILD {
 enum class subnormal_mode : std::uint8_t { keep, flush };
 
 // The treatment of subnormal numbers in a step, a prediction or an update, on every thread that works on it. The
-// caller's own mode returns with the caller. Default: flush with `fast` arithmetic, as TensorFlow does on its threads;
-// keep with `portable`, whose bits are the same on every machine only so. PyTorch keeps them by default
-// (torch.set_flush_denormal).
+// caller's own mode is restored when the call returns. The default is flush with `fast` arithmetic, as TensorFlow does
+// on its threads, and keep with `portable`, since only then are its bits the same on every machine. PyTorch keeps them
+// by default (torch.set_flush_denormal).
 namespace subnormals {
 // Subnormal numbers are computed with, as IEEE 754 has it.
 struct keep {
@@ -31,8 +31,8 @@ struct flush {
 
 namespace detail {
 
-// The register that holds the mode, and its bits that mean flushing. The clobbers keep loads and stores, and so the
-// arithmetic between them, on their side of a change.
+// The register that holds the mode, and the bits of it that mean flushing. The asm statements clobber memory, so loads
+// and stores, and with them the arithmetic between them, are not moved across a change of the mode.
 #if defined(__SSE2__)
 using float_control = std::uint32_t;
 inline constexpr float_control flushing = 0x8040;  // MXCSR: results (FTZ), operands (DAZ)
@@ -61,7 +61,7 @@ inline float_control read_float_control() {
 }
 inline void write_float_control(float_control c) { asm volatile("vmsr fpscr, %0" : : "r"(c) : "memory"); }
 #else
-using float_control = std::uint32_t;  // such a machine has one mode, or none that is known here: subnormals stay
+using float_control = std::uint32_t;  // the mode of such a machine is fixed or not known here
 inline constexpr float_control flushing = 0;
 inline float_control read_float_control() { return 0; }
 inline void write_float_control(float_control) {}
@@ -70,7 +70,7 @@ inline void write_float_control(float_control) {}
 }  // namespace detail
 
 namespace detail {
-// The policies' choice, or else the one that fits the device's arithmetic.
+// Returns the mode that the policies choose, or else the one that fits the device's arithmetic.
 template <class Device, class... Policies>
 consteval subnormal_mode subnormals_of() {
   if constexpr (policies_of<kind::subnormals, Policies...> != 0)
@@ -82,18 +82,18 @@ consteval subnormal_mode subnormals_of() {
 }
 }  // namespace detail
 
-// False where the mode cannot be set: both policies then do as the machine does.
+// False if the mode cannot be set; both policies then do what the machine does.
 inline constexpr bool can_flush_subnormals = detail::flushing != 0;
 
-// Of this thread.
+// Returns the mode of the calling thread.
 inline subnormal_mode current_subnormals() {
   return can_flush_subnormals && (detail::read_float_control() & detail::flushing) == detail::flushing
              ? subnormal_mode::flush
              : subnormal_mode::keep;
 }
 
-// This thread's mode while the object lives. Looking costs a nanosecond or two; the register is written only if it has
-// to change, and then once more at the end.
+// Sets the calling thread's mode while the object lives. Reading the register costs a nanosecond or two; it is written
+// only if it has to change, and then once more at the end.
 class subnormal_scope {
 public:
   explicit subnormal_scope(subnormal_mode m) : before_(detail::read_float_control()) {

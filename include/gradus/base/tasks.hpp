@@ -1,5 +1,5 @@
-// A `task_system` is the one door to waiting: all code that starts a thread, blocks, sleeps or reads the time does it
-// through one.
+// A `task_system` is the one interface for waiting: all code that starts a thread, blocks, sleeps or reads the time
+// uses one.
 //
 //   gradus::task_system run;                                     // the system's threads and clock
 //   gradus::task_condition changed(run);
@@ -7,11 +7,11 @@
 //   changed.wait(lock, [&] { return !queue.empty(); });    // as std::condition_variable
 //   if (!changed.wait_for(lock, 5, done)) ...              // five seconds by the clock of `run`
 //
-// A program passes another task system to its objects when time shall be turned by hand (testing/hand_tasks.hpp) or
-// when many tasks shall run in a reproducible order. The calls behind the door are made where a thread blocks or
-// starts, never in a step, so they are virtual; with the system's threads, the default, they are direct.
+// A program passes another task system to its objects if it wants to set the time by hand (testing/hand_tasks.hpp) or
+// to run many tasks in a reproducible order. The calls of a driver are virtual, since they are made only where a thread
+// blocks or starts, never in a step; with the system's threads, the default, they are direct.
 //
-// Mutexes stay std::mutex: nothing blocks while it holds one, except on a condition, which lets go of it.
+// Mutexes stay std::mutex, since nothing blocks while it holds one, except on a condition, which releases it.
 #pragma once
 #if defined(__STDCPP_THREADS__)
 #include <condition_variable>
@@ -27,15 +27,15 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// A driver stands behind the door in the place of the system.
+// A driver implements a task system in place of the system's threads and clock.
 class task_driver {
 public:
-  // A place where tasks wait: what a `task_condition` is for this driver.
+  // A place where tasks wait. It is this driver's implementation of a `task_condition`.
   class meeting {
   public:
     virtual ~meeting() = default;
-    // Unlocks, waits for a notification or for so many seconds (infinity: there is no deadline), and locks again. It
-    // may return early.
+    // Unlocks, waits for a notification or for `secs` seconds (infinity: there is no deadline), and locks again. It may
+    // return early.
     virtual void wait(std::unique_lock<std::mutex>& lock, double secs) = 0;
     virtual void notify_one() = 0;
     virtual void notify_all() = 0;
@@ -43,7 +43,7 @@ public:
   class running {
   public:
     virtual ~running() = default;
-    virtual void join() = 0;  // is called once at most, before destruction
+    virtual void join() = 0;  // is called at most once, before destruction
   };
 
   virtual ~task_driver() = default;
@@ -51,15 +51,16 @@ public:
   virtual double elapsed() const = 0;  // monotonic seconds
   virtual void sleep(double secs) = 0;
   virtual std::unique_ptr<meeting> make_meeting() = 0;
-  // Error: std::system_error if no thread can be created.
+  // Raises std::system_error if no thread can be created.
   virtual std::unique_ptr<running> start(std::function<void()> body) = 0;
-  // The same, for drivers that list waiting tasks: `who` names the task's purpose.
+  // The same, for drivers that list waiting tasks. `who` names the task's purpose.
   virtual std::unique_ptr<running> start_named(std::string_view /*who*/, std::function<void()> body) {
     return start(std::move(body));
   }
 };
 
-// A task that was started, as std::jthread without its stop token: destroying it waits for its end, so end it before.
+// A task that was started. It works as std::jthread without its stop token: the destructor waits for the task's end, so
+// make the task end before.
 class task_handle {
 public:
   task_handle() = default;
@@ -70,7 +71,7 @@ public:
   ~task_handle();
 
   bool joinable() const { return other_ != nullptr || thread_.joinable(); }
-  // Waits for its end.
+  // Waits for the end of the task.
   void join();
 
 private:
@@ -79,7 +80,7 @@ private:
 };
 
 namespace detail {
-// May return early, the more so where the system's clocks would overflow.
+// May return early, and does so if `secs` is very long, since the system's clocks would overflow.
 void wait_on_the_system(std::condition_variable& changed, std::unique_lock<std::mutex>& lock, double secs);
 }  // namespace detail
 
@@ -94,13 +95,13 @@ public:
   double now() const;
   double elapsed() const;
   void sleep(double secs) const;
-  // Starts a task that calls `body`. `who` begins the sentence of an error ("prefetch"), `remedy` ends it ("leave
-  // prefetch out"). Error: resource_exhausted if no thread can be created; `otherwise` is called before.
+  // Starts a task that calls `body`. An error message begins with `who` ("prefetch") and ends with `remedy` ("leave
+  // prefetch out"). If no thread can be created, it calls `otherwise` and raises resource_exhausted.
   [[nodiscard]] task_handle start(
       std::string_view who, std::string_view remedy, std::function<void()> body,
       const std::function<void()>& otherwise = [] {}) const;
 
-  // Null: the system's threads.
+  // Returns the driver; null for the system's threads.
   const std::shared_ptr<task_driver>& driver() const { return driver_; }
 
 private:
@@ -108,8 +109,8 @@ private:
 };
 static_assert(clock<task_system>);
 
-// Tasks wait on this, under a mutex that the caller holds: it is std::condition_variable behind the door. It keeps its
-// driver alive. Its tasks all wait with the same mutex.
+// A std::condition_variable of a task system. Tasks wait on it with a mutex that they hold, which must be the same for
+// all of them. It keeps its driver alive.
 class task_condition {
 public:
   explicit task_condition(const task_system& of = {});
@@ -120,9 +121,10 @@ public:
   void wait(std::unique_lock<std::mutex>& lock, Done done) {
     while (!done()) wait(lock);
   }
-  // The same for at most so many seconds.
+  // The same for at most `secs` seconds.
   void wait_for(std::unique_lock<std::mutex>& lock, double secs);
-  // Waits until done() is true, at most so many seconds; returns what done() last was. Below 0 it does not wait.
+  // Waits until done() is true, for at most `secs` seconds. Returns the last result of done(). If `secs` is below 0 it
+  // does not wait.
   template <class Done>
   bool wait_for(std::unique_lock<std::mutex>& lock, double secs, Done done) {
     if (done()) return true;

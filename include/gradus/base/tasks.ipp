@@ -16,7 +16,7 @@
 namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
-// The system's clocks overflow beyond; who waits longer waits in turns.
+// The system's clocks overflow for longer waits, so a longer wait is made of several.
 inline constexpr double longest_wait_secs = 3600;
 
 GRADUS_BODY void sleep_on_the_system(double secs) {

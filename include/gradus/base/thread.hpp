@@ -1,5 +1,6 @@
-// This header makes a thread, or an error that names its purpose, the failure and the remedy: std::thread's own says
-// "Resource temporarily unavailable". Everything here that begins a thread begins it by this.
+// This header starts a thread, or raises an error that names the thread's purpose, the failure and the remedy; the
+// message of std::thread's own error is "Resource temporarily unavailable". All code of the library that starts a
+// thread uses it.
 #pragma once
 #if defined(__STDCPP_THREADS__)
 #include <string_view>
@@ -13,8 +14,8 @@
 namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
-// A thread that is waited for when it is destroyed: std::jthread without its stop token, which libc++ 16 has not. Its
-// owner signals its end before (by a flag beside its condition).
+// A thread whose destructor waits for its end. It is std::jthread, which libc++ 16 does not have, without its stop
+// token. Its owner tells the thread to end before (by a flag beside its condition).
 class joining_thread {
 public:
   joining_thread() = default;
@@ -48,9 +49,9 @@ namespace detail {
 }  // namespace detail
 #endif
 
-// Begins a thread that calls f. `who` begins the sentence ("prefetch"), `remedy` ends it ("leave prefetch out").
-// Error: resource_exhausted if none can be created (RLIMIT_NPROC, a container's limit, memory); f is not called then,
-// but `otherwise` before the error is raised.
+// Starts a thread that calls f. An error message begins with `who` ("prefetch") and ends with `remedy` ("leave prefetch
+// out"). Raises resource_exhausted if no thread can be created (RLIMIT_NPROC, a container's limit, memory); f is then
+// not called, and `otherwise` is called before the error is raised.
 template <class Thread = detail::joining_thread, class F, class Otherwise = void (*)()>
 Thread start_thread(
     [[maybe_unused]] std::string_view who, [[maybe_unused]] std::string_view remedy, F&& f,

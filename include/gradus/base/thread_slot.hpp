@@ -1,5 +1,5 @@
-// A thread slot is a small number of the calling thread, for data that are kept once per thread so that threads do not
-// share cache lines.
+// A thread slot is a small number that identifies the calling thread, for data that are kept per thread so that threads
+// do not share cache lines.
 #pragma once
 #if defined(__STDCPP_THREADS__)
 #include <atomic>
@@ -9,11 +9,12 @@
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
-// So many places are enough: threads that share one only wait for its cache line.
+// The number of slots. Threads that share a slot only wait for its cache line.
 inline constexpr unsigned thread_slots = 16;
 
-// Numbers of threads that live, one bit each. The lowest free one is given, and is free again when its thread ends:
-// counted on, the numbers would come round, and a thread would share with one that lives long.
+// The slots that are taken by living threads are kept as bits. A thread gets the lowest free slot, which is free again
+// when the thread ends. If slots were counted up instead, the numbers would wrap around, and a new thread would share a
+// slot with a thread that lives long.
 class thread_slot_holder {
 public:
   thread_slot_holder() {
@@ -38,7 +39,7 @@ private:
     static std::atomic<unsigned> bits{0};
     return bits;
   }
-  // Of more threads than places.
+  // Returns a slot for a thread if all slots are taken.
   static unsigned shared() {
     static std::atomic<unsigned> next{0};
     return next.fetch_add(1, std::memory_order_relaxed) % thread_slots;

@@ -7,18 +7,16 @@
 // handler of its own, that is called as well. A signal that the program ignores stays ignored, as it is for a shell's
 // background jobs.
 #pragma once
-#include <array>
 #include <csignal>
 #include <initializer_list>
 #include <memory>
-#include <vector>
 
 #include "../base/error.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
 
-// Catches the signals until its last copy is destroyed, which restores the former handlers. Only one object catches a
-// signal at a time: a second one that is made meanwhile for the same signal reports it as well.
+// Catches the signals until its last copy is destroyed. Several objects may catch one signal; the last of them restores
+// the former handler.
 class signal_watch {
 public:
   // Raises invalid_argument for a number that is no signal, or for a signal that cannot be caught.

@@ -1,13 +1,13 @@
-// A categorical column turns the values of a feature into ids, and knows how many different ids there are.
+// A categorical column turns the values of a feature into ids from 0 to num_buckets() - 1.
 //
 //   auto sex = categorical_column_with_vocabulary_list("sex", {"f", "m"});        (vocabulary_column.hpp)
 //   auto word = categorical_column_with_hash_bucket("word", 1000);
 //   auto day = categorical_column_with_identity("day", 7);
-//   id_lists ids = word.ids(batch);                                               of a batch of features
+//   id_lists ids = word.ids(batch);                                               the ids of a batch of features
 //
-// An indicator_column or an embedding_column makes numbers of them. It works as tf.feature_column (TensorFlow 1.15),
-// with its names and its ids. In a dense feature, "" and -1 stand for a missing value and give no id; in a ragged one
-// they are values. Errors of the settings are invalid_argument, as are features whose kind does not fit.
+// An indicator_column or an embedding_column turns the ids into numbers. Names and ids are those of tf.feature_column
+// (TensorFlow 1.15). In a dense feature, "" and -1 stand for a missing value and give no id; in a ragged feature they
+// are values. Wrong settings and features whose kind does not fit raise invalid_argument.
 #pragma once
 #include <charconv>
 #include <functional>
@@ -27,8 +27,8 @@ namespace gradus::inline GRADUS_BUILD {
 
 class categorical_column;
 
-// A feature that a column reads, for parse_example and the like: a categorical column reads numbers or text, as many as
-// an example has; a numeric_column numbers, so many (`dims`) of each example.
+// Describes a feature that a column reads, for parse_example and similar parsers. A categorical column reads numbers or
+// text, as many as an example has. A numeric_column reads numbers, the same number (`dims`) of each example.
 struct feature_need {
   std::string key;
   feature_kind kind = feature_kind::text;
@@ -38,7 +38,8 @@ struct feature_need {
   bool operator==(const feature_need&) const = default;
 };
 
-// How a vocabulary in a file is used, for a warm start (checkpoint/vocab.hpp); without a file the path is empty.
+// Describes how a column uses a vocabulary file, for a warm start (checkpoint/vocab.hpp). The path is empty if there is
+// no file.
 struct vocabulary_info {
   std::string vocabulary_file = {};
   std::int64_t vocabulary_size = 0, num_oov_buckets = 0;
@@ -46,7 +47,8 @@ struct vocabulary_info {
 
 namespace detail {
 
-// Of a missing value, while positions still count. Never seen outside.
+// The id of a missing value, which keeps its place until weights are assigned. categorical_column::ids removes these
+// ids.
 inline constexpr std::int64_t missing_id = std::numeric_limits<std::int64_t>::min();
 
 class categorical_rule {
@@ -54,10 +56,10 @@ public:
   virtual ~categorical_rule() = default;
   virtual std::string name() const = 0;
   virtual std::int64_t num_buckets() const = 0;
-  // The ids of all values in their order, missing_id where one is missing.
+  // Writes the ids of all values in their order, with missing_id for a missing value.
   virtual void read(const features& examples, id_lists& out) const = 0;
   virtual void needs(std::vector<feature_need>& out) const = 0;
-  // How many ids an example has at most, if a feature `key` has width_of(key) values.
+  // Returns how many ids an example has at most, if a feature `key` has width_of(key) values.
   virtual std::int64_t widest(const std::function<std::int64_t(std::string_view)>& width_of) const = 0;
   virtual bool weighted() const { return false; }
   virtual bool hashed() const { return false; }
@@ -66,7 +68,7 @@ public:
 
 void check_buckets(std::string_view column, std::int64_t n, std::string_view setting);
 void check_key(std::string_view what, std::string_view key);
-// A number as the text that is hashed in its place.
+// The decimal text of a number, which is hashed in place of the number.
 struct decimal_text {
   char digits[24];
   std::size_t size;
@@ -74,7 +76,7 @@ struct decimal_text {
   operator std::string_view() const { return {digits, size}; }
 };
 
-// A column of one feature whose values are text or integers: each has its id, or is missing.
+// A column of one feature whose values are text or integers. Each value has an id, or is missing.
 class keyed_rule : public categorical_rule {
 public:
   keyed_rule(std::string_view what, std::string key, feature_kind kind);
@@ -96,7 +98,7 @@ private:
 
 }  // namespace detail
 
-// A value: copies share what they know.
+// A handle: copies share the same immutable rule.
 class categorical_column {
 public:
   explicit categorical_column(std::shared_ptr<const detail::categorical_rule> rule) : rule_(std::move(rule)) {}
@@ -104,14 +106,14 @@ public:
   std::string name() const { return rule_->name(); }
   std::int64_t num_buckets() const { return rule_->num_buckets(); }
   bool weighted() const { return rule_->weighted(); }
-  // Of vocabulary columns: the vocabulary for a warm start with another one.
+  // Returns, for a vocabulary column, the vocabulary that a warm start with another vocabulary needs.
   vocabulary_info vocabulary() const { return rule_->vocabulary(); }
   // Returns the features that are read.
   std::vector<feature_need> needs() const;
-  // Returns the ids of every example, in the order of its values, with the weights of a weighted column. Some may be
-  // below 0 (values that a vocabulary does not hold): look-ups pass over them.
+  // Returns the ids of every example, in the order of its values, with the weights of a weighted column. Some ids may
+  // be below 0 (values that a vocabulary does not hold); look-ups pass over these.
   id_lists ids(const features& examples) const;
-  // In the memory that `out` has already.
+  // The same, in memory that `out` already has.
   void ids(const features& examples, id_lists& out) const;
   const detail::categorical_rule& rule() const { return *rule_; }
 
@@ -150,16 +152,16 @@ private:
 struct hash_bucket_options {
   feature_kind dtype = feature_kind::text;
 };
-// id = fingerprint64(text) mod hash_bucket_size; an integer is hashed as its decimal text. Different values can share
-// an id.
+// The id is fingerprint64(text) mod hash_bucket_size; an integer is hashed as its decimal text. Different values can
+// share an id.
 categorical_column categorical_column_with_hash_bucket(std::string key, std::int64_t hash_bucket_size,
                                                        const hash_bucket_options& o = {});
 
 struct identity_options {
   std::optional<std::int64_t> default_value = {};  // for values outside [0, num_buckets)
 };
-// The value is the id. Without a default_value, a value below 0 is no id, and one of num_buckets or more an error
-// (invalid_argument) when a batch is read.
+// The value is the id. Without a default_value, look-ups pass over a value below 0, and a value of num_buckets or more
+// raises invalid_argument when a batch is read.
 categorical_column categorical_column_with_identity(std::string key, std::int64_t num_buckets,
                                                     const identity_options& o = {});
 

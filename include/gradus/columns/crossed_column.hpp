@@ -1,12 +1,12 @@
 // crossed_column hashes the combinations of the values of several features.
 //
-//   crossed_column({"city", "day"}, 1000)                                          of the values themselves
-//   crossed_column({"city", bucketized_column(numeric_column("age"), {18, 65})}, 1000)
+//   crossed_column({"city", "day"}, 1000)                                                  crosses the values
+//   crossed_column({"city", bucketized_column(numeric_column("age"), {18, 65})}, 1000)     crosses values and ids
 //
-// An example with 2 cities and 3 days has 6 crosses. The id of one is a chain of fingerprints, begun with hash_key,
-// modulo hash_bucket_size; text enters by its fingerprint, integers and the ids of columns as they are. The ids are
-// those of TensorFlow 1.15 (its SparseCross kernel), which also means: columns and ragged features come first in the
-// chain and dense features behind them, and of a dense feature "" and -1 are crossed like any other value.
+// An example with 2 cities and 3 days has 6 crosses. The id of a cross is a chain of fingerprints, which begins with
+// hash_key, modulo hash_bucket_size. A text enters the chain as its fingerprint; integers and the ids of columns enter
+// it unchanged. The ids are those of TensorFlow 1.15 (its SparseCross kernel). So columns and ragged features come
+// first in the chain and dense features behind them, and in a dense feature "" and -1 are crossed like any other value.
 #pragma once
 #include <variant>
 
@@ -49,10 +49,11 @@ private:
 }  // namespace detail
 
 struct cross_options {
-  std::uint64_t hash_key = 0xDECAFCAFFE;  // TensorFlow's; another one makes other collisions
+  std::uint64_t hash_key = 0xDECAFCAFFE;  // TensorFlow's; another key makes other collisions
 };
-// Its name consists of the sorted names of its parts, with _X_ between them. A cross in a cross is taken apart. Errors,
-// invalid_argument: fewer than 2 keys, hash_bucket_size below 1, a hashed or a weighted column among the keys.
+// The column's name consists of the sorted names of its parts, with _X_ between them. A cross among the keys is
+// replaced by its keys. Raises invalid_argument for fewer than 2 keys, a hash_bucket_size below 1, and a hashed or a
+// weighted column among the keys.
 categorical_column crossed_column(const std::vector<cross_key>& keys, std::int64_t hash_bucket_size,
                                   const cross_options& o = {});
 

@@ -19,7 +19,7 @@ GRADUS_BODY crossed_rule::crossed_rule(const std::vector<cross_key>& keys, std::
       continue;
     }
     const categorical_rule& rule = k.column()->rule();
-    if (const auto* inner = dynamic_cast<const crossed_rule*>(&rule)) {  // flattened
+    if (const auto* inner = dynamic_cast<const crossed_rule*>(&rule)) {  // its keys take its place
       keys_.insert(keys_.end(), inner->keys_.begin(), inner->keys_.end());
       continue;
     }
@@ -57,7 +57,7 @@ GRADUS_BODY void crossed_rule::needs(std::vector<feature_need>& out) const {
 }
 
 GRADUS_BODY void crossed_rule::read(const features& examples, id_lists& out) const {
-  std::vector<id_lists> prints;  // of each key, in the order of the chain
+  std::vector<id_lists> prints;  // fingerprints or ids of each key, in the order of the chain
   for (const bool dense : {false, true})
     for (const cross_key& k : keys_) {
       const feature* f = k.feature() != nullptr ? &examples[*k.feature()] : nullptr;
@@ -77,7 +77,7 @@ GRADUS_BODY void crossed_rule::read(const features& examples, id_lists& out) con
       for (std::size_t k = 0; k < prints.size(); ++k)
         h = chain_fingerprints(h, static_cast<std::uint64_t>(prints[k].ids[at[k]]));
       out.add(static_cast<std::int64_t>(h % static_cast<std::uint64_t>(n_)));
-      // Like an odometer, the last key turning fastest.
+      // Goes to the next combination, as an odometer does: the last key changes fastest.
       std::size_t k = prints.size();
       while (k > 0 && ++at[k - 1] == prints[k - 1].end(r)) --k, at[k] = prints[k].begin(r);
       more = k > 0;

@@ -1,4 +1,4 @@
-// A feature_layout turns a batch of data into the inputs of a model of feature columns; it is a function for a
+// A feature_layout turns a batch of data into the inputs of a model of feature columns. It is a function for a
 // dataset's map.
 //
 //   const auto sex = categorical_column_with_vocabulary_list("sex", {"f", "m"});
@@ -8,12 +8,13 @@
 //   auto data = csv("people.csv", ...).padded_batch(64).map(layout.parts(), layout);
 //   // "age" float32 [64, 1], "sex/ids" int64 [64, 1], "label" float32 [64, 1]
 //
-// The numbers of a column without a table are a component of its name, float32 [rows, width]. Ids are "<column>/ids",
-// int64 [rows, room], short rows filled with -1, and of a weighted column "<column>/weights" beside them, float32.
-// Those are the names of the placeholders that input_layer and linear_model (feature_layers.hpp) make in a graph.
+// The numbers of a column without a table become a component of the column's name, float32 [rows, width]. Ids become
+// "<column>/ids", int64 [rows, room], with short rows filled with -1; a weighted column has "<column>/weights",
+// float32, beside them. The placeholders that input_layer and linear_model (feature_layers.hpp) make in a graph have
+// these names.
 //
-// In the data a feature is a component of its name: numbers; or text, uint8 with the bytes of a string along the last
-// axis, filled up with zeros. All are dense, so that "" and -1 are missing values.
+// In the data a feature is a component of its name. It holds numbers; or text, as uint8 with the bytes of a string
+// along the last axis, padded with zeros. All features are dense, so "" and -1 are missing values.
 #pragma once
 #include <cstring>
 
@@ -22,7 +23,7 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// A column of a linear model: ids, or numbers other than an embedding's. A bucketized_column is taken by its ids.
+// A column of a linear model: ids, or numbers other than an embedding's. A bucketized_column is used by its ids.
 class linear_column {
 public:
   linear_column(categorical_column c) : what_(std::move(c)) {}
@@ -39,46 +40,47 @@ private:
 struct feature_layout_settings {
   std::vector<dense_column> input_layer = {};
   std::vector<linear_column> linear_model = {};
-  // Room for ids: how many values a feature has in an example at most, for all and for some (by the feature's name).
-  // More ids than there is room for are an error when a batch is made.
+  // The room for ids: how many values a feature has in an example at most. ids_per_example holds for all features that
+  // ids_of does not list by name. If an example has more ids than the room, making the batch raises an error.
   std::int64_t ids_per_example = 1;
   std::vector<std::pair<std::string, std::int64_t>> ids_of = {};
-  components keep = {};  // components of the data that are passed on as they are: labels
+  components keep = {};  // components of the data that are passed on unchanged, such as labels
 };
 
 namespace detail {
 
-// Returns the components of a batch of data as features, those that are needed. Error: invalid_argument for one that is
-// no batch, or of a type that does not fit; not_found.
+// Returns a component of a batch of data as the feature that a column needs. Raises invalid_argument for a component
+// that is not a batch, or whose type does not fit.
 feature feature_of(const component& c, const_tensor_view v, const feature_need& need);
 
-// Returns the values of a feature that is kept as this component. Error: invalid_argument for a type that features have
-// not.
+// Returns the kind of a feature that is kept as this component. Raises invalid_argument for a type that features do not
+// have.
 feature_kind kept_kind(const component& c);
 void keep_feature(const feature& f, const component& c, tensor_view to);
 
 }  // namespace detail
 
-// Copies share nothing that changes: a map may call one from several threads.
+// A layout has no state that changes, so a map may call it from several threads.
 class feature_layout {
 public:
-  // Errors, invalid_argument: no columns; two of one name in a list; the same name for different columns in both; room
-  // below 1.
+  // Raises invalid_argument if there are no columns, if two columns of one list, or two different columns of both
+  // lists, have the same name, and for a room below 1.
   explicit feature_layout(feature_layout_settings s);
 
-  // Returns the components that come out, for map.
+  // Returns the components of the result, for map.
   const components& parts() const { return parts_; }
   // Returns the features that are read.
   const std::vector<feature_need>& needs() const { return needs_; }
   const std::vector<dense_column>& input_layer() const { return s_.input_layer; }
   const std::vector<linear_column>& linear_model() const { return s_.linear_model; }
   const components& kept() const { return s_.keep; }
-  // How many ids of a column an example may have.
+  // Returns how many ids of a column an example may have.
   std::int64_t room(const categorical_column& c) const;
 
-  // For map: a batch of data to a batch of parts().
+  // The function for map. It turns a batch of data into a batch of parts().
   void operator()(const datum& from, datum& to) const;
-  // A batch of features, of parse_example say, to all parts; what is kept and not among the features stays zero.
+  // Turns a batch of features, for example from parse_example, into a batch of parts(). A kept component that is not
+  // among the features stays zero.
   void write(const features& examples, datum& to) const;
 
 private:

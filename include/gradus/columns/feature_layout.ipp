@@ -113,7 +113,7 @@ GRADUS_BODY void feature_layout::operator()(const datum& from, datum& to) const 
   for (const auto& need : needs_) {
     bool there = need.default_value.empty();
     for (std::size_t k = 0; k < from.size(); ++k) there = there || from.about(k).name == need.key;
-    if (!there) continue;  // the column's default
+    if (!there) continue;  // the column then uses its default
     const const_tensor_view v = from[need.key];
     examples.add(detail::feature_of({need.key, v.type, v.dims}, v, need));
   }

@@ -1,11 +1,12 @@
-// Fingerprints of text that stay what they are, on every machine and for ever: the ids of hashed features.
+// This header computes fingerprints of text, which are the same on every machine and for ever. The ids of hashed
+// features are made from them.
 //
 //   fingerprint64("hello") % buckets                           tf.strings.to_hash_bucket_fast
 //   chain_fingerprints(fingerprint64("a"), fingerprint64("b"))      one step of a crossed column; the order counts
 //
 // fingerprint64 is FarmHash's Fingerprint64 (Pike 2014, github.com/google/farmhash, its 64-bit "na" hash), as
-// TensorFlow uses it; so ids agree with those of models trained there. Not a cryptographic hash: whoever chooses the
-// text can make collisions.
+// TensorFlow uses it, so ids agree with those of models trained in TensorFlow. It is not a cryptographic hash: a person
+// who chooses the text can make collisions.
 #pragma once
 #include <bit>
 #include <cstddef>
@@ -27,7 +28,7 @@ inline constexpr std::uint64_t k0 = 0xc3a5c85c97cb3127, k1 = 0xb492b66fbe98f273,
 constexpr std::uint64_t word(std::string_view s, std::size_t i, int n = 8) {
   std::uint64_t v = 0;
   if (!std::is_constant_evaluated() && std::endian::native == std::endian::little && n == 8) {
-    std::memcpy(&v, s.data() + i, 8);  // the loop costs long texts a factor of three
+    std::memcpy(&v, s.data() + i, 8);  // the loop below is three times slower for long texts
     return v;
   }
   for (int k = 0; k < n; ++k)
@@ -65,7 +66,7 @@ constexpr std::uint64_t up_to_64(std::string_view s) {
   return pair(std::rotr(e + f, 43) + std::rotr(g, 30) + h, e + std::rotr(f + a, 18) + g, mul);
 }
 
-// The state of the long hash: 56 bytes, into which 64 of the text are mixed at a time.
+// The state of the hash of long texts: 56 bytes, into which 64 bytes of the text are mixed at a time.
 struct mixer {
   struct two {
     std::uint64_t first = 0, second = 0;
@@ -81,7 +82,7 @@ struct mixer {
     b += std::rotr(a, 44);
     return {a + word(s, i + 24), b + c};
   }
-  // `gain`: 1, and 9 for the last bytes.
+  // `gain` is 1, and 9 for the last bytes.
   constexpr void mix(std::string_view s, std::size_t i, std::uint64_t mul, std::uint64_t gain) {
     x = std::rotr(x + y + v.first + word(s, i + 8), 37) * mul;
     y = std::rotr(y + v.second + word(s, i + 48), 42) * mul;
@@ -101,7 +102,7 @@ constexpr std::uint64_t long_text(std::string_view s) {
   for (std::size_t i = 0; i + 64 < s.size(); i += 64) m.mix(s, i, k1, 1);
   const std::uint64_t mul = k1 + ((m.z & 0xff) << 1);
   m.w.first += rest, m.v.first += m.w.first, m.w.first += m.v.first;
-  m.mix(s, s.size() - 64, mul, 9);  // the last 64 bytes, some of them a second time
+  m.mix(s, s.size() - 64, mul, 9);  // the last 64 bytes, some of which are mixed a second time
   return pair(pair(m.v.first, m.w.first, mul) + fold(m.y) * k0 + m.z, pair(m.v.second, m.w.second, mul) + m.x, mul);
 }
 
@@ -113,7 +114,7 @@ constexpr std::uint64_t fingerprint64(std::string_view s) {
                           : detail::farm::long_text(s);
 }
 
-// Of a fingerprint so far and the next one. Chaining (a, b) is not chaining (b, a). As TensorFlow's FingerprintCat64.
+// Chains the fingerprint so far with the next one; the order matters. It is TensorFlow's FingerprintCat64.
 constexpr std::uint64_t chain_fingerprints(std::uint64_t so_far, std::uint64_t next) {
   constexpr std::uint64_t mul = 0xc6a4a7935bd1e995;
   using detail::farm::fold;

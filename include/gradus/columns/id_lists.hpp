@@ -1,10 +1,10 @@
-// id_lists are the ids of a categorical feature: for every example of a batch its own number of them, with weights if
-// there are any.
+// id_lists holds the ids of a categorical feature: for each example of a batch any number of ids, with weights if there
+// are any.
 //
 //   const id_lists ids = column.ids(batch);
 //   for (std::int64_t r = 0; r < ids.rows(); ++r)
 //     for (std::size_t i = ids.begin(r); i < ids.end(r); ++i) use(ids.ids[i], ids.weight(i));
-//   const std::vector<std::int64_t> table = ids.padded(4);   // [rows, 4], -1 where there is none: a graph takes this
+//   const std::vector<std::int64_t> table = ids.padded(4);   // [rows, 4], padded with -1, as a graph takes it
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -16,7 +16,7 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// The id of a look-up where an example has none. Every id below 0 is passed over by look-ups.
+// The id that stands for none in a look-up. Look-ups pass over every id below 0.
 inline constexpr std::int64_t no_id = -1;
 
 struct id_lists {
@@ -34,8 +34,9 @@ struct id_lists {
   // Returns the most ids that an example has.
   std::int64_t longest() const;
 
-  // As an array [rows, width], short rows filled with -1; and the weights with 0 (1 for each id if there are none).
-  // Errors, invalid_argument: an example has more ids than `width`; `out` has another size.
+  // Write the ids as an array [rows, width], with short rows filled with -1, and the weights with short rows filled
+  // with 0 (if there are no weights, each id gets 1). They raise invalid_argument if an example has more ids than
+  // `width`, or `out` has another size.
   void pad_ids(std::int64_t width, std::span<std::int64_t> out) const;
   void pad_weights(std::int64_t width, std::span<float> out) const;
   std::vector<std::int64_t> padded(std::int64_t width) const;

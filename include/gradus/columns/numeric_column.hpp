@@ -1,11 +1,11 @@
-// These columns give the numbers of an example: as they are (numeric_column), or by the interval that they lie in
+// These columns give the numbers of an example unchanged (numeric_column), or the interval in which each number lies
 // (bucketized_column).
 //
 //   numeric_column age("age", {.normalizer_fn = [](float v) { return v / 100; }});
 //   numeric_column pixels("pixels", {.shape = {784}});
 //   bucketized_column by_age(numeric_column("age"), {18, 30, 65});      below 18; 18 to below 30; ...: 4 buckets
 //
-// As tf.feature_column (TensorFlow 1.15). Errors of the settings, and of features that do not fit, are
+// They work as those of tf.feature_column (TensorFlow 1.15). Wrong settings and features that do not fit raise
 // invalid_argument.
 #pragma once
 #include <cmath>
@@ -18,13 +18,14 @@ namespace gradus::inline GRADUS_BUILD {
 
 struct numeric_options {
   extents shape = {1};  // of one example's value
-  // For an example that has no value (and a batch that has not the feature): one number for all places, or one for
-  // each. None: that is an error.
+  // The value of an example that has none, and of all examples of a batch without the feature: one number for all
+  // places, or one for each place. If it is empty, a missing value is an error.
   std::vector<float> default_value = {};
-  std::function<float(float)> normalizer_fn = {};  // of every number, also of the default
+  std::function<float(float)> normalizer_fn = {};  // applied to every number, also to the default
 };
 
-// Floats, or integers that become floats (above 2^24 the nearest one). A ragged feature must have all values or none.
+// Reads floats, or integers, which it converts to floats (above 2^24 to the nearest one). In a ragged feature an
+// example must have all values or none.
 class numeric_column {
 public:
   numeric_column(std::string key, numeric_options o = {});
@@ -33,7 +34,7 @@ public:
   std::int64_t width() const { return count(o_.shape); }
   std::vector<feature_need> needs() const;
 
-  // The numbers of example r, `width()` of them, at `to`; with_normalizer false: as the feature has them.
+  // Writes the `width()` numbers of example r to `to`; without with_normalizer, as the feature has them.
   void read(const features& examples, std::int64_t r, float* to, bool with_normalizer = true) const;
 
 private:
@@ -61,8 +62,9 @@ private:
 
 }  // namespace detail
 
-// m boundaries make m + 1 buckets of each number, closed on the left: [b0, b1) holds b0. Number j of an example in
-// bucket k has id j (m + 1) + k. It is a categorical column, and by itself numbers too: its ids one-hot.
+// m boundaries make m + 1 buckets for each number, which are closed on the left: [b0, b1) holds b0. If number j of an
+// example lies in bucket k, its id is j (m + 1) + k. A bucketized_column is a categorical column, and can also be used
+// as a dense column, whose numbers are the ids one-hot.
 class bucketized_column : public categorical_column {
 public:
   bucketized_column(numeric_column source, std::vector<float> boundaries);

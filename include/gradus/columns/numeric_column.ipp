@@ -28,7 +28,7 @@ GRADUS_BODY std::vector<feature_need> numeric_column::needs() const {
 
 GRADUS_BODY void numeric_column::read(const features& examples, std::int64_t r, float* to, bool with_normalizer) const {
   const feature* f = examples.find(key_);
-  if (f == nullptr && o_.default_value.empty()) f = &examples[key_];  // says which there are
+  if (f == nullptr && o_.default_value.empty()) f = &examples[key_];  // raises not_found, with all names
   const auto n = static_cast<std::size_t>(width()), has = f != nullptr ? f->end(r) - f->begin(r) : 0;
   if (has == 0 && !o_.default_value.empty()) {
     for (std::size_t i = 0; i < n; ++i) to[i] = o_.default_value[o_.default_value.size() == 1 ? 0 : i];
@@ -68,7 +68,7 @@ GRADUS_BODY void bucketized_rule::read(const features& examples, id_lists& out) 
     source_.read(examples, r, row.data());
     std::int64_t first = 0;
     for (const float v : row) {
-      // The number of boundaries that are not above v; NaN is above all, as in TensorFlow.
+      // The bucket is the number of boundaries that are not above v; NaN is above all boundaries, as in TensorFlow.
       const auto at = std::upper_bound(boundaries_.begin(), boundaries_.end(), v) - boundaries_.begin();
       out.add(first + at);
       first += buckets();

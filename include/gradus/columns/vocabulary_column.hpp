@@ -1,12 +1,12 @@
-// The ids of these categorical columns are places in a vocabulary: a list, or the lines of a text file.
+// The ids of these categorical columns are places in a vocabulary, which is a list, or the lines of a text file.
 //
 //   auto sex = categorical_column_with_vocabulary_list("sex", {"f", "m"});                  "f" is 0, "m" is 1
 //   auto zip = categorical_column_with_vocabulary_list("zip", {8001, 8002}, {.num_oov_buckets = 2});
 //   auto word = categorical_column_with_vocabulary_file("word", "words.txt", {.num_oov_buckets = 5});
 //
-// A value that is not in the vocabulary has id size + fingerprint64(text) mod num_oov_buckets, or without such buckets
-// the default_value, by default -1, which look-ups pass over. This is as in TensorFlow 1.15. The file is read once,
-// where the column is made.
+// A value that is not in the vocabulary gets the id size + fingerprint64(text) mod num_oov_buckets. Without such
+// buckets it gets the default_value, which is -1 by default and which look-ups pass over. TensorFlow 1.15 does the
+// same. The file is read once, when the column is made.
 #pragma once
 #include <initializer_list>
 #include <unordered_map>
@@ -21,20 +21,20 @@ struct vocabulary_list_options {
   std::int64_t default_value = -1, num_oov_buckets = 0;
 };
 struct vocabulary_file_options {
-  std::optional<std::int64_t> vocabulary_size = {};  // so many lines are used; none given: all
+  std::optional<std::int64_t> vocabulary_size = {};  // number of lines to use; not given: all
   std::int64_t num_oov_buckets = 0;
   std::optional<std::int64_t> default_value = {};  // -1
   feature_kind dtype = feature_kind::text;         // int64: the lines are whole numbers
-  reader_limits limits = {};                       // the largest file, the longest line
+  reader_limits limits = {};                       // limits of the file's size and of a line's length
 };
 
 namespace detail {
 
-// Only its own decimal text stands for an integer in a vocabulary of text.
+// The vocabulary is kept as text. An integer is kept and looked up as its decimal text, and matches no other text.
 class vocabulary_rule final : public keyed_rule {
 public:
   vocabulary_rule(std::string_view what, std::string key, feature_kind kind, vocabulary_info info, std::int64_t other);
-  // Returns whether it is a new one.
+  // Adds a token with the next id. Returns false if the vocabulary has it already.
   bool add(std::string_view token);
   std::int64_t num_buckets() const override { return info_.vocabulary_size + info_.num_oov_buckets; }
   vocabulary_info vocabulary() const override { return info_; }
@@ -76,7 +76,7 @@ categorical_column vocabulary_list(std::string key, const Values& list, feature_
 
 }  // namespace detail
 
-// id = the place in the list, from 0. The feature is text, or int64 for a list of integers.
+// The id is the place in the list, from 0. The feature is text, or int64 for a list of integers.
 categorical_column categorical_column_with_vocabulary_list(std::string key,
                                                            std::initializer_list<std::string_view> list,
                                                            const vocabulary_list_options& o = {});
@@ -87,11 +87,10 @@ categorical_column categorical_column_with_vocabulary_list(std::string key, std:
 categorical_column categorical_column_with_vocabulary_list(std::string key, const std::vector<std::int64_t>& list,
                                                            const vocabulary_list_options& o = {});
 
-// id = the number of the line, from 0. Errors, all named with the file:
-//   invalid_argument     settings that make no sense; no such file; fewer lines than vocabulary_size; with dtype int64
-//   a
-//                        line that is no whole number
-//   failed_precondition  a line stands there twice
+// The id is the number of the line, from 0. Raises these errors, whose messages name the file,
+//   invalid_argument     if settings make no sense, the file does not exist, it has fewer lines than vocabulary_size,
+//                        or, with dtype int64, a line is not a whole number
+//   failed_precondition  if the same line comes twice
 // and the errors of reading a file.
 categorical_column categorical_column_with_vocabulary_file(std::string key, std::string vocabulary_file,
                                                            const vocabulary_file_options& o = {},

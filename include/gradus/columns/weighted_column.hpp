@@ -30,9 +30,9 @@ private:
 struct weight_options {
   feature_kind dtype = feature_kind::float32;
 };
-// Its name is "<column>_weighted_by_<weight_feature_key>". The i-th value of an example has the i-th weight; a missing
-// value drops out with its weight. (TensorFlow drops weights of 0 from a dense feature first, and then refuses a batch
-// in which they are not as many as the values.)
+// The column's name is "<column>_weighted_by_<weight_feature_key>". The i-th value of an example has the i-th weight; a
+// missing value is dropped together with its weight. (TensorFlow first drops weights of 0 from a dense feature, and
+// then refuses a batch that does not have as many weights as values.)
 categorical_column weighted_categorical_column(categorical_column column, std::string weight_feature_key,
                                                const weight_options& o = {});
 

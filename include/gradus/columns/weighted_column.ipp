@@ -36,7 +36,7 @@ GRADUS_BODY void weighted_rule::read(const features& examples, id_lists& out) co
   };
   out.weights.assign(out.ids.size(), 0);
   for (std::int64_t r = 0; r < examples.rows(); ++r) {
-    // Where one of the two is dense and the other is not, what fills the dense one up has no partner.
+    // If the ids are dense and the weights ragged, or the other way round, the padding of the dense one has no partner.
     const std::size_t ids = out.end(r) - out.begin(r), weights = f.end(r) - f.begin(r);
     bool fits = true;
     for (std::size_t i = weights; i < ids; ++i) fits = fits && out.ids[out.begin(r) + i] == missing_id;

@@ -5,6 +5,7 @@
 #include "../checkpoint/delta.ipp"
 #include "../checkpoint/folder.ipp"
 #include "../checkpoint/match.ipp"
+#include "../checkpoint/caught_signal.ipp"
 #include "../checkpoint/on_signal.ipp"
 #include "../checkpoint/retention.ipp"
 #include "../checkpoint/save_when.ipp"

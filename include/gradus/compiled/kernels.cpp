@@ -1,5 +1,5 @@
-// The interpreter's kernels of both arithmetics, for programs that link gradus::compiled, whose own files leave them
-// out; with GRADUS_EXTERN_KERNELS, for files that have all but the kernels in them (cpu/device.hpp).
+// The interpreter's kernels of both arithmetics, for programs that link gradus::compiled, whose own files do not have
+// them; with GRADUS_EXTERN_KERNELS, for files that have everything except the kernels (cpu/device.hpp).
 #if !defined(GRADUS_COMPILED) && !defined(GRADUS_EXTERN_KERNELS)
 #define GRADUS_COMPILED
 #endif

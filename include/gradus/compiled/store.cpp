@@ -31,5 +31,5 @@
 #include "../store/wire.ipp"
 #include "../store/zip.ipp"
 
-// What a file misses that was compiled in another way than the library (base/build.hpp).
+// The symbol that the linker misses for a file that was compiled with other flags than the library (base/build.hpp).
 const char gradus::detail::this_file_needs_gradus_compiled_with_the_same_flags_and_macros = 0;

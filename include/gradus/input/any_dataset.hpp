@@ -3,9 +3,10 @@
 //   any_dataset d = idx("data/mnist/train").take(100);     elements
 //   any_batches b = idx("data/mnist/train").batch(32);     batches
 //
-// Any dataset becomes an any_dataset by itself. Of a batched one, a batch is then one element with a first extent more
-// (which may be any: the last batch may be short), as in TensorFlow. It costs a call through a pointer, and one
-// allocation when it is made. It can be copied if its dataset can be (prefetch's thread cannot).
+// Any dataset converts implicitly to an any_dataset. A batch of a batched dataset then becomes one element that has one
+// extent more, in front (any_extent, since the last batch may be short), as in TensorFlow. Each call goes through a
+// pointer, and making an any_dataset costs one allocation. It can be copied if the dataset in it can be copied (one
+// with prefetch's thread cannot).
 #pragma once
 #include <concepts>
 #include <memory>
@@ -29,7 +30,7 @@ public:
   }
   any_units(any_units&&) = default;
   any_units& operator=(any_units&&) = default;
-  // Error: failed_precondition if its dataset cannot be copied.
+  // Raises failed_precondition if the dataset in it cannot be copied.
   any_units(const any_units& o) : composable<any_units>(o), body_(o.body_->copy()) {}
   any_units& operator=(const any_units& o) {
     any_units copy(o);

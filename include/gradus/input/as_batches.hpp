@@ -7,7 +7,8 @@ namespace gradus::inline GRADUS_BUILD {
 
 class regarded_batches final : public detail::unit_stage<regarded_batches, true> {
 public:
-  // The first extent of every component counts rows, at most n of them. Error: invalid_argument for a scalar component.
+  // The first extent of every component is the number of rows, which is at most n. Raises invalid_argument for a scalar
+  // component.
   regarded_batches(any_dataset source, std::int64_t n);
 
   const components& element_spec() const { return spec_; }

@@ -1,4 +1,4 @@
-// batch gives n elements at a time. A trainer consumes batches.
+// batch puts n elements at a time together. A trainer consumes batches.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -10,14 +10,14 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// The sources write straight into the batch's arrays; nothing is copied on the way, and nothing is remembered here: the
-// batch size may change between saving a position and continuing from it.
+// The source writes straight into the batch's arrays, without a copy in between. This stage has no state of its own in
+// the position, so the batch size may change between saving a position and continuing from it.
 template <dataset Source>
 class batches final : public composable<batches<Source>> {
   static_assert(!batched_dataset<Source>, "gradus: this dataset is batched already; one batch(n) is enough");
 
 public:
-  // With drop_remainder a last batch of fewer than n elements is left out.
+  // With drop_remainder, a last batch of fewer than n elements is left out.
   batches(Source source, std::int64_t n, bool drop_remainder)
       : source_(std::move(source)), size_(n), drop_remainder_(drop_remainder) {
     if (n < 1) raise(status::invalid_argument, text("batch(", n, "): expected a batch of at least one element"));

@@ -3,8 +3,8 @@
 //   .bucket_by_sequence_length([](const datum& e) { return e["word"].dims[0]; },
 //                              {.bucket_boundaries = {10, 20}, .bucket_batch_sizes = {64, 32, 16}})
 //
-// Bucket i takes lengths from boundaries[i - 1] to below boundaries[i]. A full bucket comes out; at the end of the
-// source the other buckets come out, the shortest first. Names and meaning are those of
+// Bucket i takes lengths from boundaries[i - 1] to below boundaries[i]. A full bucket is given as a batch; at the end
+// of the source the other buckets are given, the shortest first. The names and their meaning are those of
 // tf.data.experimental.bucket_by_sequence_length.
 #pragma once
 #include "padded_batch.hpp"
@@ -16,10 +16,10 @@ struct bucket_options {
   std::vector<std::int64_t> bucket_batch_sizes;  // one more than boundaries
   std::vector<extents> padded_shapes = {};
   std::vector<double> padding_values = {};
-  // To the boundary of the bucket less one, instead of the longest element of the batch. Elements beyond the last
+  // Pad to the boundary of the bucket less one, instead of the longest element of the batch. Elements beyond the last
   // boundary are then an error.
   bool pad_to_bucket_boundary = false;
-  bool no_padding = false;  // elements of a batch are of one size, or it is an error
+  bool no_padding = false;  // the elements of a batch must have one size; else it is an error
   bool drop_remainder = false;
   bool stateful = false;  // the length function depends on more than its argument
 };
@@ -34,7 +34,7 @@ public:
   void rewind();
   std::string external_state() const;
   void define(std::string& to) const;
-  // The elements in the buckets; the source, or that it has ended.
+  // The position is the elements in the buckets, and the source's position, or that it has ended.
   void write(position_writer& to) const;
   void read(position_reader& from);
 
@@ -46,7 +46,7 @@ private:
   std::function<std::int64_t(const datum&)> length_;
   bucket_options how_;
   std::vector<std::vector<datum>> buckets_;
-  std::vector<detail::padding_plan> plans_;  // of any bucket; then of each
+  std::vector<detail::padding_plan> plans_;  // first that of any bucket, then one for each
   std::int64_t size_ = 1;
   bool ended_ = false;
 };

@@ -22,7 +22,7 @@ GRADUS_BODY bucketed_batches::bucketed_batches(any_dataset source, std::function
   }
   plans_.emplace_back(source_.element_spec(), how.padded_shapes, how.padding_values);
   if (!how.pad_to_bucket_boundary) return;
-  for (std::size_t i = 0; i < b.size(); ++i) {  // the batch's spec stays plans_[0]'s
+  for (std::size_t i = 0; i < b.size(); ++i) {  // the spec of batches stays that of plans_[0]
     auto shapes = how.padded_shapes;
     if (shapes.empty())
       for (const auto& c : source_.element_spec()) shapes.push_back(c.dims);

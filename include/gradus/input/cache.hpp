@@ -1,18 +1,19 @@
-// With cache the first iteration reads the source and keeps its elements, in memory or in a file; the next ones read
-// those.
+// With cache the first iteration reads the source and keeps its elements, in memory or in a file; the following
+// iterations read the kept elements.
 //
 //   .map(decode).cache()                 in memory
 //   .map(decode).cache("run/decoded")    in a file, for later processes too
 //
-// Several processes may share the file: each writes one of its own beside it and gives it the name when it is complete,
-// so no process ever sees a part. A file that was cut, or that gradus 0.5 wrote, is written again, and a line on stderr
-// says so (or `log` gets it: cache(path, log)).
+// Several processes may share the file. Each writes a temporary file beside it and renames that when it is complete, so
+// no process ever sees a part. A file that was truncated, or that gradus 0.5 wrote, is written again, and a line on
+// stderr tells it (or `log` is called with it: cache(path, log)).
 //
-// The elements after a whole first iteration are the same each time, so shuffle after cache. An iteration that was left
-// before its end is forgotten (TensorFlow: discarded with a warning), and the next one fills anew.
+// After a whole first iteration the elements and their order are the same each time, so shuffle after cache. If the
+// first iteration is left before its end, its elements are discarded (TensorFlow: discarded with a warning), and the
+// next iteration fills the cache anew.
 //
-// A position does not hold the kept elements but where the source stood when filling began: restoring reads it again up
-// to the same place, unless the file is whole.
+// A position does not hold the kept elements, but the source's position when filling began: restoring it reads the
+// source again up to the same place, unless the file is whole.
 #pragma once
 #include <array>
 #include <cstdio>
@@ -27,8 +28,9 @@ namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
 
-// The file: records (store/record.hpp). The first describes the elements. Each element follows as a zero byte and its
-// bytes, and the last record is a one and the number of elements in 8 bytes: a file without it was cut.
+// The file is a sequence of records (store/record.hpp). The first record describes the elements. Then each element is a
+// record of a zero byte and the element's bytes. The last record is a byte of value one and the number of elements in 8
+// bytes; a file without it was truncated.
 class cache_file {
 public:
   cache_file(std::string path, const components& spec);
@@ -36,8 +38,8 @@ public:
   cache_file& operator=(const cache_file&) = delete;
   ~cache_file() { drop(); }
 
-  // Returns whether the file is there and whole. If it has to be written again, `why` gives the reason. Errors:
-  // failed_precondition if it is something else than the cache of this dataset, and those of the file system.
+  // Returns whether the file exists and is whole. If it has to be written again, `why` gets the reason. Raises
+  // failed_precondition if the file is not the cache of this dataset, and the errors of the file system.
   bool whole(std::string& why) const;
   // Removes files that dead processes began.
   void clear() const { clear_temporaries_of(posix{}, path_); }
@@ -46,7 +48,7 @@ public:
   void finish(std::int64_t count);
   // Removes an incomplete file.
   void drop();
-  // The element after so many; false at the end.
+  // Reads element `at` (from 0). Returns false at the end.
   bool read(std::int64_t at, datum& to);
 
 private:
@@ -58,7 +60,8 @@ private:
   static std::vector<std::byte> end_record(std::uint64_t count);
   std::vector<std::byte> bytes_at(any_file_system::handle h, std::uint64_t at, std::uint64_t n) const;
   void flush();
-  // The next element's record; false at the end, which has to be where the file says.
+  // Reads the record of the next element. Returns false at the end, which must come after as many elements as the last
+  // record states.
   bool next();
 
   std::string path_;
@@ -68,7 +71,7 @@ private:
   std::vector<std::byte> pending_;  // not in the file yet
   std::optional<record_reader<file_source<any_file_system>>> in_;
   std::int64_t at_ = 0;
-  bool ended_ = false;  // in_ has seen the end
+  bool ended_ = false;  // in_ has reached the end
   std::vector<std::byte> bytes_;
 };
 
@@ -88,7 +91,7 @@ public:
   }
   cached_dataset(cached_dataset&&) = default;
   cached_dataset& operator=(cached_dataset&&) = default;
-  // Error: failed_precondition while a file is being written.
+  // Raises failed_precondition while a file is being written.
   cached_dataset(const cached_dataset& o)
       : detail::unit_stage<cached_dataset, Batched>(o),
         source_(o.source_),
@@ -147,7 +150,8 @@ public:
     source_.define(to);
     to += file_ == nullptr ? ".cache" : ".cache(file)";
   }
-  // The position: whether it is full, the kept elements, the next one, the source when filling began.
+  // The position is: whether the cache is full, the number of kept elements, the number of the next element, and the
+  // source's position when filling began.
   void write(position_writer& to) const {
     to.number(full_ ? 1 : 0);
     to.number(count_);
@@ -211,7 +215,7 @@ private:
     store_.clear();
     full_ = false, count_ = next_ = 0;
   }
-  // Keeps one element more; returns false at the end of the source.
+  // Keeps one more element. Returns false at the end of the source.
   bool take() {
     const bool more =
         file_ != nullptr ? detail::read_unit(source_, unit_) : store_.take(source_, static_cast<std::size_t>(count_));
@@ -231,7 +235,7 @@ private:
   std::function<void(std::string_view)> log_;
   detail::element_store store_;
   std::unique_ptr<detail::cache_file> file_;
-  std::optional<std::vector<std::byte>> begin_;  // where the source stood; nothing: filling has not begun
+  std::optional<std::vector<std::byte>> begin_;  // the source's position then; empty: filling has not begun
   bool full_ = false;
   std::int64_t count_ = 0, next_ = 0;
   datum unit_;

@@ -69,7 +69,7 @@ GRADUS_BODY void cache_file::drop() {
 GRADUS_BODY bool cache_file::read(std::int64_t at, datum& to) {
   if (!in_ || at_ != at) {
     in_.emplace(file_source<any_file_system>(any_file_system{}, path_),
-                reader_limits::none());  // elements have any size
+                reader_limits::none());  // elements may have any size
     ended_ = false;
     if (in_->read(bytes_) != record_status::record || framed(bytes_) != header_)
       raise(status::failed_precondition, text("\"", path_, "\" is not the cache of this dataset (", to_text(spec_),

@@ -1,5 +1,5 @@
-// These functions compute how many elements an iteration has from the source's number: a number, infinite_cardinality
-// or unknown_cardinality.
+// These functions compute the cardinality of a stage from that of its source: the number of elements of an iteration,
+// infinite_cardinality or unknown_cardinality.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// cardinality() returns these where it has no number, as in TensorFlow.
+// cardinality() returns one of these if it has no number, as in TensorFlow.
 inline constexpr std::int64_t infinite_cardinality = -1, unknown_cardinality = -2;
 
 namespace detail {
@@ -19,7 +19,7 @@ std::int64_t cardinality_taken(std::int64_t source, std::int64_t n);
 std::int64_t cardinality_skipped(std::int64_t source, std::int64_t n);
 std::int64_t cardinality_batched(std::int64_t source, std::int64_t n, bool drop_remainder);
 std::int64_t cardinality_concatenated(std::int64_t a, std::int64_t b);
-// Returns the shortest of several.
+// Returns the smaller cardinality.
 std::int64_t cardinality_zipped(std::int64_t a, std::int64_t b);
 
 }  // namespace detail

@@ -1,9 +1,9 @@
-// choose_from_datasets takes the next element from the dataset that another dataset's numbers name.
+// choose_from_datasets takes each element from one of several datasets; another dataset, of numbers, chooses which.
 //
 //   choose_from_datasets({a, b, c}, range_dataset(3).repeat(100))
 //   sample_from_datasets({a, b}, {0.9, 0.1}, 7)                     at random, by weight
 //
-// A dataset that has ended is passed over; the end is that of the choices, or of all datasets.
+// A dataset that has ended is passed over. The end comes with the end of the choices, or when all datasets have ended.
 #pragma once
 #include "map.hpp"
 #include "range.hpp"
@@ -13,7 +13,7 @@ namespace gradus::inline GRADUS_BUILD {
 
 class chosen_elements final : public detail::unit_stage<chosen_elements, false> {
 public:
-  // Errors: invalid_argument for no dataset, different components, choices that are no int64 scalar.
+  // Raises invalid_argument for no dataset, for different components, and for choices that are not an int64 scalar.
   chosen_elements(std::vector<any_dataset> sources, any_dataset choices);
 
   const components& element_spec() const { return spec_; }
@@ -34,8 +34,8 @@ private:
 
 chosen_elements choose_from_datasets(std::vector<any_dataset> datasets, any_dataset choices);
 
-// weights: how often each is drawn, in proportion; empty: all alike. A dataset that has ended is still drawn, and
-// passed over.
+// Draws each dataset with a probability proportional to its weight; without weights, all with the same probability. A
+// dataset that has ended is still drawn, and is passed over.
 chosen_elements sample_from_datasets(std::vector<any_dataset> datasets, std::vector<double> weights,
                                      std::uint64_t seed);
 

@@ -1,4 +1,4 @@
-// This header has all stages. dataset.hpp has those that most programs need, and says what they cost to compile.
+// This header has all stages. dataset.hpp has those that most programs need, and compiles faster.
 #pragma once
 #include "as_batches.hpp"
 #include "bucket.hpp"

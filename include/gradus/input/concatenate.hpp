@@ -1,4 +1,4 @@
-// concatenate gives one dataset, and then another one of the same components.
+// concatenate gives the elements of one dataset, and then those of another one with the same components.
 #pragma once
 #include "cardinality.hpp"
 #include "unit_stage.hpp"
@@ -8,7 +8,8 @@ namespace gradus::inline GRADUS_BUILD {
 template <bool Batched>
 class concatenated_dataset final : public detail::unit_stage<concatenated_dataset<Batched>, Batched> {
 public:
-  // Extents in which the two differ may be any. Error: invalid_argument for other names, types or ranks.
+  // An extent in which the two datasets differ becomes any_extent. Raises invalid_argument if they differ in names,
+  // types or ranks.
   concatenated_dataset(any_units<Batched> first, any_units<Batched> second)
       : sources_{std::move(first), std::move(second)}, spec_(sources_[0].element_spec()) {
     if (!detail::unite(spec_, sources_[1].element_spec()))

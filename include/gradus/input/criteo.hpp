@@ -1,5 +1,5 @@
-// This reader takes Criteo's click logs: lines of a label, 13 integers and 26 categories of 8 hexadecimal digits,
-// between tabs, any of them empty.
+// This reader takes Criteo's click logs. A line has a label, 13 integers and 26 categories of 8 hexadecimal digits,
+// with tabs between them; any of these fields may be empty.
 //
 //   criteo("train.txt", {.log_transform = true, .hash_buckets = 100000})
 //
@@ -20,8 +20,8 @@ namespace gradus::inline GRADUS_BUILD {
 struct criteo_options {
   bool labels = true;             // 40 fields; false: 39
   float missing = 0;              // the value of a missing integer; not transformed
-  bool log_transform = false;     // log(1 + max(x, 0)) of those that are
-  std::int64_t hash_buckets = 0;  // categories modulo this; 0: as they are
+  bool log_transform = false;     // log(1 + max(x, 0)) of the integers that are not missing
+  std::int64_t hash_buckets = 0;  // categories modulo this; 0: unchanged
   compression_type compression = compression_type::automatic;
   bool ignore_errors = false;  // pass over bad records and damaged files; skipped() counts them
   reader_limits limits = {};
@@ -31,12 +31,12 @@ class criteo_dataset final : public composable<criteo_dataset> {
 public:
   static constexpr std::int64_t integers = 13, categories = 26;
 
-  // Error: invalid_argument for a negative number of buckets.
+  // Raises invalid_argument for a negative number of buckets.
   explicit criteo_dataset(file_list files, const criteo_options& how = {}, const any_file_system& fs = {});
 
   const components& element_spec() const { return spec_; }
   std::int64_t pull(std::span<const tensor_view> out, std::int64_t first, std::int64_t n);
-  // Records and damaged files that ignore_errors has passed over.
+  // Returns the number of records and damaged files that ignore_errors has passed over.
   std::int64_t skipped() const { return files_.skipped(); }
   void rewind() { files_.rewind(); }
   void define(std::string& to) const;
@@ -53,7 +53,7 @@ private:
 
   bool next_record(const row& to);
 
-  // False, and files_.problem says why.
+  // Returns false if the line is bad; files_.problem then has the reason.
   bool parse(std::string_view line, const row& to);
   static int hex_digit(char c);
   static std::string_view field(const char* from, const char* end);
@@ -72,8 +72,8 @@ private:
   std::int64_t nowhere_categories_[categories] = {};
 };
 
-// Errors while reading: those of opening a file; data_loss for a bad record or a damaged file, naming file, record,
-// line and byte, resource_exhausted for a line above the limit: the next call goes on behind it.
+// Reading raises the errors of opening a file, data_loss for a bad record or a damaged file (with the file, record,
+// line and byte), and resource_exhausted for a line longer than the limit; the next call goes on behind it.
 criteo_dataset criteo(file_list files, const criteo_options& how = {}, const any_file_system& fs = {});
 
 }  // namespace gradus

@@ -1,11 +1,11 @@
-// csv reads CSV files: records of fields, in the dialect of tf.data's CsvDataset.
+// csv reads CSV files in the dialect of tf.data's CsvDataset: each record is a row of fields.
 //
 //   csv("optdigits.tra", {{"pixels", float32, {64}}, {"label", int32}})           65 fields, two components
 //   csv({"a.csv", "b.csv.gz"}, {{"word", uint8, {any_extent}}, {"age", float32, {}, 0}}, {.header = true})
 //
-// A column takes as many fields as its extents have values; text is uint8 [any_extent], its bytes as they stand.
-// Records of numbers go straight into the caller's rows, batch after batch, and nothing is allocated.
-// docs/formats/csv.md has the dialect.
+// A column takes as many fields as its extents have values. A text column is uint8 [any_extent] and holds the bytes of
+// the field unchanged. Records of numbers are parsed straight into the caller's rows, batch after batch, without an
+// allocation. docs/formats/csv.md has the dialect.
 #pragma once
 #include <cctype>
 #include <concepts>
@@ -17,7 +17,7 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// The value of an empty field: none (then a field must not be empty), or a number or text.
+// The value that an empty field gets: a number or text, or none, in which case an empty field is an error.
 class csv_default {
 public:
   csv_default() = default;
@@ -40,10 +40,10 @@ struct csv_column {
 };
 
 struct csv_options {
-  bool header = false;                         // the first record of every file is none
+  bool header = false;                         // the first record of every file is a header, which is passed over
   char field_delim = ',';                      // any byte but " \n \r
-  bool use_quote_delim = true;                 // "a,b" is one field; "" in it is one quote
-  std::string na_value = {};                   // a field of this text is as an empty one
+  bool use_quote_delim = true;                 // "a,b" is one field, in which "" is one quote
+  std::string na_value = {};                   // a field with this text counts as empty
   std::vector<std::int64_t> select_cols = {};  // numbers of the fields that are read, increasing; empty: all of them
   char comment = '\0';                         // a record that begins with this byte is passed over with its line
   compression_type compression = compression_type::automatic;
@@ -53,14 +53,14 @@ struct csv_options {
 
 class csv_dataset final : public composable<csv_dataset> {
 public:
-  // Error: invalid_argument for columns or options that cannot be.
+  // Raises invalid_argument for columns or options that are not valid.
   csv_dataset(file_list files, std::vector<csv_column> columns, const csv_options& how = {},
               const any_file_system& fs = {});
 
   const components& element_spec() const { return spec_; }
   std::int64_t pull(std::span<const tensor_view> out, std::int64_t first, std::int64_t n);
   bool pull(datum& out);
-  // Records and damaged files that ignore_errors has passed over.
+  // Returns the number of records and damaged files that ignore_errors has passed over.
   std::int64_t skipped() const { return files_.skipped(); }
   void rewind();
   void define(std::string& to) const;
@@ -71,12 +71,12 @@ private:
   using found_record = detail::found_record;
   using kind = found_record::kind;
 
-  // Fields in a row that are treated alike.
+  // Adjacent fields that are treated alike.
   struct run {
-    dtype type = dtype::none;  // none: they are passed over
+    dtype type = dtype::none;  // none: the fields are passed over
     std::int64_t count = 1;
     std::size_t column = 0;
-    std::int64_t at = 0;         // of the column's values, the first
+    std::int64_t at = 0;         // the index of the run's first value in the column
     std::uint64_t fallback = 0;  // the bits of a number
   };
   // How far a record was read.
@@ -92,15 +92,16 @@ private:
   found_record parse(std::string_view bytes, bool last, datum* out);
   static found_record result(const cursor& c, std::string_view bytes, kind what);
 
-  // The numbers of a run as long as nothing is unusual about them; returns how many.
+  // Parses the numbers of a run as long as their fields are simple (no quotes, no blanks, not empty); returns how many
+  // it parsed.
   template <class Number>
   std::int64_t numbers(cursor& c, const run& r) {
     auto* to = reinterpret_cast<Number*>(rows_[r.column]) + r.at;
     const char* at = c.at;
-    const char delimiter = how_.field_delim;  // here, or every store might change it
+    const char delimiter = how_.field_delim;  // a copy, which no store below can change
     std::int64_t i = 0;
     for (; quick_ && i < r.count; ++i) {
-      // Counts of one or two digits are many in data, and branches on which it is are predicted badly.
+      // Many data are counts of one or two digits, and a branch on the number of digits is predicted badly.
       if (c.end - at > 2) {
         const auto one = static_cast<unsigned char>(at[0] - '0'), two = static_cast<unsigned char>(at[1] - '0');
         const bool both = two < 10;
@@ -125,23 +126,24 @@ private:
     return i;
   }
 
-  // The next field, and over what ends it. A view of the file's bytes, or of quoted_.
+  // Returns the next field and moves past its end (a delimiter or the end of a line). The result is a view of the
+  // file's bytes, or of quoted_.
   std::string_view field(cursor& c, dtype type);
   std::string_view quoted_field(cursor& c, dtype type);
-  // Over a delimiter, the end of a line, or at the end of the file.
+  // Moves past a delimiter or the end of a line; at the end of the file it stays.
   void end_field(cursor& c) const;
 
   void keep(std::string_view f, const run& r, std::int64_t i, std::int64_t number, datum* out);
-  // The first problem of a record counts.
+  // Marks the record as bad. The first problem of a record is the one that is reported.
   template <class... Pieces>
   void wrong(const Pieces&... pieces) {
     if (!bad_) files_.problem = text(pieces...);
     bad_ = true;
   }
 
-  // Plans and checks the meaning of a record's fields.
+  // Checks the columns and the options, and makes the list of runs.
   void plan();
-  // The runs as the selected fields cut them, with those between.
+  // Splits the runs at the selected fields, and adds runs for the fields between them, which are passed over.
   void select();
   static bool default_bits(std::string_view value, dtype type, std::uint64_t& bits);
 
@@ -150,19 +152,19 @@ private:
   std::vector<csv_column> columns_;
   components spec_;
   std::vector<run> runs_;
-  std::int64_t fields_ = 0;  // that are read
+  std::int64_t fields_ = 0;  // the number of fields that are read
   bool text_columns_ = false;
-  bool quick_ = true;              // a text that looks like a number is the whole field
-  std::int64_t header_seen_ = -1;  // the file whose header was passed over
-  // Of the record that is being read.
+  bool quick_ = true;              // a number before a delimiter is always a whole field, and not na_value
+  std::int64_t header_seen_ = -1;  // the number of the file whose header was passed over
+  // The state of the record that is being read.
   std::vector<std::byte*> rows_;
   std::string quoted_;
   bool bad_ = false;
   datum scratch_;
 };
 
-// Errors while reading: those of opening a file; data_loss for a bad record or a damaged file, naming file, record,
-// line and byte, resource_exhausted for a record above the limit: the next call goes on behind it.
+// Reading raises the errors of opening a file, data_loss for a bad record or a damaged file (with the file, record,
+// line and byte), and resource_exhausted for a record longer than the limit; the next call goes on behind it.
 csv_dataset csv(file_list files, std::vector<csv_column> columns, const csv_options& how = {},
                 const any_file_system& fs = {});
 

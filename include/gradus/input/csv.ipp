@@ -68,7 +68,7 @@ GRADUS_BODY csv_dataset::found_record csv_dataset::parse(std::string_view bytes,
     if (c.state != cursor::too_short) header_seen_ = files_.file_number();
     return result(c, bytes, kind::passed);
   }
-  std::int64_t fields = 0;  // of those that are read
+  std::int64_t fields = 0;  // the fields read so far, without those that are passed over
   for (const run& r : runs_) {
     std::int64_t i = 0;
     switch (r.type) {

@@ -1,4 +1,4 @@
-// This header defines a dataset for the compiler; stage.hpp says it in words.
+// This header has the concepts that define a dataset; stage.hpp describes them in words.
 #pragma once
 #include <concepts>
 #include <cstddef>
@@ -23,8 +23,8 @@ concept dataset =
       d.read(reader);
     };
 
-// A dataset whose elements were put together: pull yields one batch a call, of at most batch_size() elements, and
-// returns how many it holds; 0 is the end.
+// A dataset of batches: each call of pull gives one batch of at most batch_size() elements and returns the number of
+// elements in it; 0 is the end.
 template <class D>
 concept batched_dataset = dataset<D> && requires(const D& d) {
   { d.batch_size() } -> std::same_as<std::int64_t>;
@@ -37,14 +37,14 @@ concept indexed_dataset = dataset<D> && !batched_dataset<D> && requires(const D&
   d.element(std::int64_t{}, out, std::int64_t{});
 };
 
-// A dataset that can give units whose extents differ.
+// A dataset that can give units (elements or batches) whose extents differ.
 template <class D>
 concept datum_dataset = requires(D& d, datum& e) {
   { d.pull(e) } -> std::same_as<bool>;
 };
 
 namespace detail {
-// The next element, or batch, with its extents; false at the end.
+// Writes the next element, or batch, with its extents into `out`. Returns false at the end.
 template <dataset D>
 bool read_unit(D& d, datum& out) {
   if constexpr (datum_dataset<D>) {
@@ -60,7 +60,8 @@ bool read_unit(D& d, datum& out) {
   }
 }
 
-// A type that is only looked at when `Self` is known: its header need not be here.
+// later<Self, T> is T. The compiler looks at it only when `Self` is known, so the header of T need not be included
+// here.
 template <class Self, class T>
 struct later_type {
   using type = T;
@@ -68,7 +69,7 @@ struct later_type {
 template <class Self, class T>
 using later = typename later_type<Self, T>::type;
 
-// Row `row` of an array whose rows hold what `c` says.
+// Returns the address of row `row` of an array whose rows are elements of the component `c`.
 std::byte* row_of(const tensor_view& array, const component& c, std::int64_t row);
 // Returns the number by which take, skip and repeat count a pull that returned `pulled`.
 template <dataset D>

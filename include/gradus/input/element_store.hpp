@@ -1,5 +1,5 @@
-// An element_store is memory for many elements: one after another where all have one size, else each on its own. It
-// grows with its elements, so a large buffer over a small source is small.
+// An element_store holds many elements: in one block if all have the same size, else each in memory of its own. It
+// grows with the number of elements, so a large buffer over a small source takes little memory.
 #pragma once
 #include <cstring>
 
@@ -11,7 +11,7 @@ class element_store {
 public:
   explicit element_store(const components& spec);
 
-  // Reads the source's next element into slot i; false at its end.
+  // Reads the source's next element into slot i. Returns false at the end of the source.
   template <dataset Source>
   bool take(Source& source, std::size_t i) {
     if (fixed_) {
@@ -22,17 +22,17 @@ public:
     if (data_.size() < i + 1) data_.resize(i + 1);
     return read_unit(source, data_[i]);
   }
-  // Where all have one size: into row `row` of the caller's arrays.
+  // Copies element i into row `row` of the caller's arrays, if all elements have one size.
   void copy_out(std::size_t i, const components& spec, std::span<const tensor_view> out, std::int64_t row) const;
   void copy_out(std::size_t i, const components& spec, datum& out) const;
   void move(std::size_t from, std::size_t to);
   void clear() { bytes_.clear(), data_.clear(); }
-  // Bytes of the first n, about what they take in a position.
+  // Returns the bytes of the first n elements, which is about their size in a position.
   std::size_t size_of(std::size_t n) const;
 
-  // The first n, in a position.
+  // Writes the first n elements to a position.
   void write(position_writer& to, std::size_t n) const;
-  // At most `most` of them: how many, then they.
+  // Reads the number of elements, which is at most `most`, and then the elements. Returns the number.
   std::size_t read(position_reader& from, const components& spec, std::int64_t most, std::string_view what);
 
 private:

@@ -8,7 +8,7 @@ namespace gradus::inline GRADUS_BUILD::detail {
 GRADUS_BODY element_store::element_store(const components& spec)
     : fixed_(has_fixed_size(spec)), views_(spec.size()), offsets_(spec.size()) {
   if (!fixed_) return;
-  constexpr std::size_t aligned = 16;  // components start where any of their dtypes may
+  constexpr std::size_t aligned = 16;  // an alignment that fits every dtype
   for (std::size_t k = 0; k < spec.size(); ++k) {
     views_[k] = {spec[k].type, spec[k].dims, nullptr};
     offsets_[k] = bytes_each_;

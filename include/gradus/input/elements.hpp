@@ -1,4 +1,4 @@
-// These datasets own a few elements: a function of flat_map returns them, a test feeds them.
+// These datasets own a few elements. The function of a flat_map may return one, and a test may feed one.
 //
 //   from_tensor_slices(d)      the rows of a datum, along the first extents of its components
 //   from_tensors(d)            the datum itself, one element
@@ -10,7 +10,7 @@ namespace gradus::inline GRADUS_BUILD {
 
 class element_list final : public detail::unit_stage<element_list, false> {
 public:
-  // Error: invalid_argument for an element that does not match `spec`.
+  // Raises invalid_argument for an element that does not match `spec`.
   element_list(components spec, std::vector<datum> list);
 
   const components& element_spec() const { return spec_; }
@@ -29,7 +29,7 @@ private:
 
 element_list from_elements(components spec, std::vector<datum> list);
 element_list from_tensors(datum d);
-// Errors: invalid_argument for a scalar, for components of different lengths.
+// Raises invalid_argument for a scalar component, and for components of different lengths.
 element_list from_tensor_slices(const datum& d);
 
 }  // namespace gradus

@@ -1,4 +1,4 @@
-// enumerate gives elements with their number, an int64 component "index" in front.
+// enumerate adds the number of each element to it, as an int64 component "index" in front.
 #pragma once
 #include "unit_stage.hpp"
 
@@ -6,7 +6,7 @@ namespace gradus::inline GRADUS_BUILD {
 
 class enumerated_dataset final : public detail::unit_stage<enumerated_dataset, false> {
 public:
-  // Error: invalid_argument if there is an "index" already.
+  // Raises invalid_argument if the source has an "index" already.
   enumerated_dataset(any_dataset source, std::int64_t start);
 
   const components& element_spec() const { return spec_; }
@@ -22,7 +22,7 @@ private:
   any_dataset source_;
   std::int64_t start_, next_;
   components spec_;
-  datum unit_;  // on its way
+  datum unit_;  // a buffer
 };
 
 }  // namespace gradus

@@ -1,13 +1,14 @@
-// tf.train.Example and SequenceExample are named lists of numbers or text, one message a record. This header makes
-// them; parse_example.hpp reads them, record_writer.hpp puts them into files. docs/formats/tfrecord.md has the bytes.
+// tf.train.Example and SequenceExample are messages of named lists of numbers or text; a record holds one message. This
+// header makes them, parse_example.hpp reads them, and record_writer.hpp writes them into files.
+// docs/formats/tfrecord.md describes the bytes.
 //
 //   example_builder e;
 //   e.add_floats("x", {1, -2}).add_ints("y", {3}).add_text("s", {"hi"});
 //   writer.write(e);
 //   e.clear();                                    // keeps its memory
 //
-// The same calls give the same bytes: keys are written in the order in which they were added, or sorted. (TensorFlow
-// writes a protobuf map, whose order differs from run to run.)
+// The same calls always give the same bytes, since keys are written in the order in which they were added, or sorted.
+// (TensorFlow writes a protobuf map, whose order differs from run to run.)
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -26,12 +27,13 @@ namespace gradus::inline GRADUS_BUILD {
 enum class key_order : std::uint8_t { as_added, sorted };
 
 namespace detail {
-// The bytes of one tf.train.Feature: a oneof of three lists. An empty list is written too, it says the kind.
+// Writes one tf.train.Feature, which is a oneof of three lists. An empty list is written too, because it tells the
+// kind.
 void write_feature(wire_writer& w, std::span<const float> values);
 void write_feature(wire_writer& w, std::span<const std::int64_t> values);
 void write_feature(wire_writer& w, std::span<const std::string_view> values);
 
-// A map of messages in the making: bytes of all of them in a row, which are kept when the map is used again.
+// Builds a map of messages. Each entry keeps its memory when the map is used again.
 class message_map {
 public:
   explicit message_map(key_order order) : order_(order) {}
@@ -48,9 +50,9 @@ public:
       wire_writer w(e.value);
       body(w);
     }
-    ++used_;  // an error in body adds nothing
+    ++used_;  // if body raises, nothing is added
   }
-  // More of an entry's message, which is made if there is none.
+  // Appends to the message of an entry, which is made if there is none.
   template <class Body>
   void extend(std::string_view key, Body&& body) {
     for (std::size_t i = 0; i < used_; ++i)
@@ -63,7 +65,7 @@ public:
   }
   void clear() { used_ = 0; }
   std::size_t size() const { return used_; }
-  // The map's fields: number 1, {1: key, 2: value}.
+  // Writes the entries, each as a field of number 1 that holds {1: key, 2: value}.
   void write(wire_writer& w) const;
 
 private:
@@ -77,8 +79,8 @@ private:
   mutable std::vector<std::size_t> order_of_writing_;
 };
 
-// The three kinds of lists, each by span, by list in braces and, of one value, by itself. `Self` has
-// `void take(key, values)`.
+// The functions that add the three kinds of lists, from a span, from a list in braces, or (text) from a single value.
+// `Self` has `void take(key, values)`.
 template <class Self>
 class takes_lists {
 public:
@@ -90,7 +92,7 @@ public:
   Self& add_ints(std::string_view key, std::initializer_list<std::int64_t> v) {
     return take(key, std::span<const std::int64_t>(v.begin(), v.size()));
   }
-  // Any bytes: text, a picture, the memory of an array.
+  // The values may be any bytes: text, a picture, the memory of an array.
   Self& add_text(std::string_view key, std::span<const std::string_view> v) { return take(key, v); }
   Self& add_text(std::string_view key, std::initializer_list<std::string_view> v) {
     return take(key, std::span<const std::string_view>(v.begin(), v.size()));
@@ -112,8 +114,8 @@ private:
 };
 }  // namespace detail
 
-// One tf.train.Example. Errors of add: already_exists for a key that was added before; invalid_argument beyond
-// protobuf's 2 GiB.
+// Builds one tf.train.Example. The functions that add raise already_exists for a key that was added before, and
+// invalid_argument beyond protobuf's 2 GiB.
 class example_builder : public detail::takes_lists<example_builder> {
 public:
   explicit example_builder(key_order order = key_order::as_added) : features_(order) {}
@@ -131,7 +133,8 @@ private:
   detail::message_map features_;
 };
 
-// One tf.train.SequenceExample: features of the whole in `context()`, and lists that have a Feature for every step.
+// Builds one tf.train.SequenceExample: `context()` has the features of the whole sequence, and each list has one
+// Feature for every step.
 //
 //   s.context().add_ints("length", {2});
 //   s.add_floats("token", {1, 2}).add_floats("token", {3});       two steps of "token"
@@ -140,7 +143,7 @@ public:
   explicit sequence_example_builder(key_order order = key_order::as_added) : context_(order), lists_(order) {}
 
   example_builder& context() { return context_; }
-  // A list without steps; steps may follow.
+  // Adds a list without steps; steps may be added to it later.
   sequence_example_builder& add_list(std::string_view key);
   void clear() { context_.clear(), lists_.clear(); }
   // Appends the message.

@@ -1,5 +1,5 @@
-// Reading one tf.train.Example as it stands in a record: where the lists of the wanted keys are, and their values. It
-// copies nothing but values; malformed bytes are an error with the example's name.
+// This header reads one tf.train.Example in place, from the bytes of a record: it finds the lists of the wanted keys
+// and reads their values. It copies nothing but values; malformed bytes are an error with the example's name.
 #pragma once
 #include <bit>
 #include <cstddef>
@@ -19,7 +19,8 @@ namespace gradus::inline GRADUS_BUILD::detail {
 
 static_assert(std::endian::native == std::endian::little, "gradus: packed floats are copied as this machine has them");
 
-// Where values go: behind those of a vector, or into an array, where those that find no room are only counted.
+// The destinations of values. into_vector appends them to a vector. into_array writes them into an array, and only
+// counts those for which it has no room.
 template <class Number>
 struct into_vector {
   std::vector<Number>& out;
@@ -46,7 +47,7 @@ struct into_array {
   }
 };
 
-// The values of one FloatList, Int64List or BytesList message, packed or not.
+// Each of these functions reads the values of one FloatList, Int64List or BytesList message, packed or not.
 template <class Into>
 void read_floats(wire_reader list, Into& to) {
   while (list.next()) switch (list.key()) {
@@ -93,8 +94,8 @@ void read_texts(wire_reader list, Put&& put) {
     if (list.key() == field(1, wire::length)) put(list.string());
 }
 
-// The list in a Feature: none, if no kind is set, which means missing. Of several kinds the last counts; what is
-// written in pieces of one kind is one list.
+// The list in a Feature. If no kind is set there is no list, and the feature is missing. If several kinds are set, the
+// last one counts; several pieces of one kind are one list.
 class feature_message {
 public:
   feature_message() = default;
@@ -115,17 +116,17 @@ private:
   int pieces_ = 0;
 };
 
-// TensorFlow's words for the kinds, in errors that are its own.
+// TensorFlow's names of the kinds, for the errors whose text is TensorFlow's.
 constexpr std::string_view data_type(feature_kind k) {
   return k == feature_kind::float32 ? "float" : k == feature_kind::int64 ? "int64" : "string";
 }
 constexpr std::string_view data_list(feature_kind k) { return k == feature_kind::text ? "bytes" : data_type(k); }
 
-// The example that an error is about: TensorFlow begins its texts like this.
+// The example that an error is about. Error texts begin with it as TensorFlow's do.
 struct example_place {
   std::string_view name = "<unknown>";
   std::int64_t index = 0;
-  // The source of a better name: called only when there is an error.
+  // Returns a better name, if set; it is called only when there is an error.
   std::string (*describe)(const void*) = nullptr;
   const void* about = nullptr;
 
@@ -135,7 +136,7 @@ struct example_place {
   [[noreturn]] void required(std::string_view key, feature_kind expected) const;
   [[noreturn]] void wrong_count(std::string_view key, feature_kind kind, std::size_t found, const extents& dims) const;
   [[noreturn]] void wrong_steps(std::string_view key, feature_kind kind, std::size_t found, const extents& dims) const;
-  // f(), whose errors about malformed bytes get this place.
+  // Calls f(), and adds this place to its errors about malformed bytes.
   template <class F>
   void reading(F&& f) const {
 #if defined(__cpp_exceptions)
@@ -152,16 +153,16 @@ struct example_place {
   }
 };
 
-// The messages that a map holds for the keys of a spec: Feature of Features, FeatureList of FeatureLists. Of a key that
-// comes twice the last counts.
+// The messages that a map holds for the keys of a spec: each Feature of a Features, or each FeatureList of a
+// FeatureLists. If a key comes twice, the last one counts.
 class wanted_messages {
 public:
   explicit wanted_messages(const example_spec& spec) : spec_(&spec), found_(spec.keys().size()) {}
 
   void clear() { std::fill(found_.begin(), found_.end(), one{}); }
-  // `map`: a message of entries {1: key, 2: value} in field 1.
+  // Reads a map: a message with entries {1: key, 2: value} in field 1.
   void add(wire_reader map);
-  // All maps in field `number` of a message: official parsers merge them.
+  // Reads all maps in field `number` of a message, since official parsers merge them.
   void add_all(std::span<const std::byte> message, std::uint32_t number);
   bool has(std::size_t key) const { return found_[key].there; }
   std::span<const std::byte> message(std::size_t key) const { return found_[key].message; }
@@ -176,7 +177,7 @@ private:
   std::vector<one> found_;
 };
 
-// Appends the values of a feature of this kind to its list in `to`; returns how many.
+// Appends the values of `from` to the list of their kind in `to`; returns how many there are.
 std::size_t append_values(const feature_message& from, feature& to);
 
 }  // namespace gradus::detail

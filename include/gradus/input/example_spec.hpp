@@ -1,5 +1,5 @@
-// An example_spec lists the features to read from a tf.train.Example: names, kinds and extents, as TensorFlow's
-// parse_example takes them.
+// An example_spec lists the features to read from a tf.train.Example with their names, kinds and extents, as
+// TensorFlow's parse_example takes them.
 //
 //   const example_spec spec{{"image", fixed_len_feature{{784}, float32}},
 //                           {"label", fixed_len_feature{{}, int64, -1}},           -1 where it is missing
@@ -25,7 +25,7 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// The kind of a list, said as float32, int64 or feature_kind::text. Error: invalid_argument for another dtype.
+// The kind of a list, given as float32, int64 or feature_kind::text. Raises invalid_argument for another dtype.
 class list_kind {
 public:
   constexpr list_kind(feature_kind k) : kind_(k) {}
@@ -40,7 +40,8 @@ private:
   feature_kind kind_;
 };
 
-// The value of a missing feature: none (then it must not be missing), one value for all places, or all values.
+// The values that a missing feature gets: one value for all places, or all values, or none, in which case a missing
+// feature is an error.
 class default_values {
 public:
   default_values() = default;
@@ -62,7 +63,8 @@ public:
   }
   bool given() const { return given_; }
 
-  // n values of this kind; whole numbers do for float32. Error: invalid_argument for another kind or number.
+  // Returns n values of this kind; whole numbers are accepted for float32. Raises invalid_argument for another kind or
+  // number.
   feature as(feature_kind kind, std::int64_t n, std::string_view name) const;
 
 private:
@@ -70,25 +72,26 @@ private:
   feature values_;
 };
 
-// As many values as `dims` says, in every example; a missing one has the default, or is an error.
+// Every example has as many values as `dims` has places. A missing feature gets the default, or is an error if there is
+// none.
 struct fixed_len_feature {
   extents dims = {};
   list_kind kind = feature_kind::float32;
   default_values default_value = {};
 };
-// Any number of values; a missing one has none.
+// An example has any number of values; a missing feature has none.
 struct var_len_feature {
   list_kind kind = feature_kind::float32;
 };
-// Values and where they stand, of `size` places, in two lists of the example.
+// Two lists of the example hold the values and their places, of which there are `size`.
 struct sparse_feature {
   std::string index_key, value_key;
   list_kind kind = feature_kind::float32;
   std::int64_t size = 0;
 };
-// Any number of steps of `dims` values. In a batch all are made as long as the longest, by the default (one value; 0 or
-// "" unless given). A missing one has no steps if that is allowed, and is an error if not; parse_example demands that
-// it is.
+// An example has any number of steps, each of `dims` values. In a batch all examples are padded to the length of the
+// longest with the default (one value; 0 or "" unless given). A missing feature has no steps if allow_missing is set,
+// and is an error if not; parse_example requires allow_missing.
 struct fixed_len_sequence_feature {
   extents dims = {};
   list_kind kind = feature_kind::float32;
@@ -101,12 +104,12 @@ struct example_feature {
   std::variant<fixed_len_feature, var_len_feature, sparse_feature, fixed_len_sequence_feature> how;
 };
 
-// The features wanted, and the keys of examples that they need. Errors: invalid_argument for a name twice, a key of two
-// kinds, extents that are none, a default that does not fit.
+// The wanted features, and the keys of examples that they need. Raises invalid_argument for a name that comes twice, a
+// key of two kinds, extents that are not valid, or a default that does not fit.
 class example_spec {
 public:
   enum class shape_of : std::uint8_t { fixed, var, sparse, sequence };
-  // One feature, its settings checked.
+  // One feature, with its settings checked.
   struct entry {
     std::string name;
     shape_of how = shape_of::fixed;
@@ -125,7 +128,7 @@ public:
 
   const std::vector<entry>& entries() const { return entries_; }
   const std::vector<std::string>& keys() const { return keys_; }
-  // Returns the number of a key, -1 for a key that the spec does not list.
+  // Returns the number of a key, or -1 for a key that the spec does not list.
   std::ptrdiff_t find(std::string_view key) const;
 
 private:

@@ -1,4 +1,5 @@
-// Some streams depend on more than a position holds: a generator of the program's, a function with state of its own.
+// Some streams depend on state that a position does not hold: a generator of the program, or a function with state of
+// its own.
 #pragma once
 #include <string>
 #include <string_view>
@@ -8,13 +9,13 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// The action when a position of such a pipeline is saved. fail: raises failed_precondition and names the stage; warn:
-// logs a warning and saves; ignore: saves.
+// What saving a position of such a pipeline does. fail: it raises failed_precondition and names the stage; warn: it
+// logs a warning and saves; ignore: it saves.
 enum class external_state_policy { fail, warn, ignore };
 
 namespace detail {
 
-// The policy for state outside, and the log that gets the warning.
+// The policy for external state, and the log that gets the warning.
 struct external_state_rule {
   explicit external_state_rule(external_state_policy p) : policy(p) {}
   virtual ~external_state_rule() = default;

@@ -1,5 +1,6 @@
-// A batch of named features as files have them: numbers or text, as many for every example (dense) or each its own
-// number of them (ragged). parse_example makes such batches, feature columns read them.
+// This header has `features`, a batch of named features as files hold them. A feature has numbers or text, the same
+// number of them for every example (dense) or a different number for each (ragged). parse_example makes such batches,
+// and feature columns read them.
 //
 //   const feature& f = batch["terms"];
 //   for (std::int64_t r = 0; r < batch.rows(); ++r)
@@ -18,7 +19,7 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// Strings in one piece of memory, which is kept when the list is used again.
+// A list of strings in one block of memory, which is kept when the list is used again.
 class text_list {
 public:
   std::size_t size() const { return ends_.size(); }
@@ -26,7 +27,7 @@ public:
   std::string_view operator[](std::size_t i) const;
   void push_back(std::string_view s);
   void clear() { bytes_.clear(), ends_.clear(); }
-  // Only the first n stay.
+  // Keeps only the first n strings.
   void cut(std::size_t n);
   bool operator==(const text_list&) const = default;
 
@@ -44,34 +45,36 @@ constexpr std::string_view name_of(feature_kind k) {
   return k == feature_kind::float32 ? "float32" : k == feature_kind::int64 ? "int64" : "string";
 }
 
-// One feature of every example of a batch, the values of all examples behind each other, in the list of its kind.
+// One feature of all examples of a batch. The values of the examples stand one after another, in the list of the
+// feature's kind.
 struct feature {
   std::string name;
   feature_kind kind = feature_kind::float32;
-  extents dims = {};                      // of a dense one: what one example has; of a ragged one: [any_extent]
-  std::vector<std::int64_t> splits = {};  // of a ragged one: example r has values splits[r] to splits[r + 1]
+  extents dims = {};                      // dense: the extents of one example; ragged: [any_extent]
+  std::vector<std::int64_t> splits = {};  // ragged: example r has values splits[r] to splits[r + 1]
   std::vector<float> floats = {};
   std::vector<std::int64_t> ints = {};
   text_list texts = {};
-  // Of a sparse one: where in its example each value stands, of `width` places; empty: one behind the other.
+  // For a sparse feature, the place of each value in its example, which has `width` places. If `places` is empty, the
+  // values stand one after another.
   std::vector<std::int64_t> places = {};
   std::int64_t width = 0;
 
   bool ragged() const { return !splits.empty(); }
   std::size_t size() const;
-  // Values of example r: [begin(r), end(r)).
+  // Example r has the values [begin(r), end(r)).
   std::size_t begin(std::int64_t r) const;
   std::size_t end(std::int64_t r) const { return begin(r + 1); }
   bool operator==(const feature&) const = default;
 };
 
-// The features of a batch. Errors of [] and add: not_found, already_exists, with the known names.
+// The features of a batch. operator[] raises not_found with the known names; add raises already_exists.
 class features {
 public:
   explicit features(std::int64_t rows = 0) : rows_(rows) {}
   std::int64_t rows() const { return rows_; }
 
-  // Adds one whose values fit the number of examples. Error: invalid_argument if they do not.
+  // Adds a feature. Raises invalid_argument if its values do not fit the number of examples.
   feature& add(feature f);
   const feature* find(std::string_view name) const;
   const feature& operator[](std::string_view name) const;

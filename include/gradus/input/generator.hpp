@@ -1,13 +1,13 @@
 // from_generator gives elements that a function of the program makes.
 //
 //   from_generator({{"x", float32, {3}}}, [] {
-//     return [i = 0](datum& e) mutable { ...; return ++i < 100; };      false: the end, the arrays hold no element
+//     return [i = 0](datum& e) mutable { ...; return ++i < 100; };      false is the end; the arrays hold no element
 //   })
 //
-// The outer function begins an iteration; the inner one gets arrays as announced and fills them. No position can hold
-// the state of the generator: it counts elements, and restoring makes them again and passes over them. That is right if
-// it always makes the same ones; so saving applies external_state_policy. Declare it .stateful = false if it does, and
-// the policy does not apply.
+// The outer function begins an iteration. The inner function gets arrays with the given components and fills them. A
+// position cannot hold the state of the generator. It holds the number of elements instead, and restoring it makes
+// these elements again and passes over them. This is right only if the generator always makes the same elements, so
+// saving applies external_state_policy. If it always does, declare it .stateful = false, and the policy does not apply.
 #pragma once
 #include "unit_stage.hpp"
 
@@ -19,7 +19,7 @@ public:
   using begin_function = std::function<next_function()>;
 
   generated_dataset(components spec, begin_function begin, const call_options& how);
-  // A copy begins again and goes to the same place.
+  // A copy calls `begin` again and goes to the same place.
   generated_dataset(const generated_dataset& o);
   generated_dataset(generated_dataset&&) = default;
   generated_dataset& operator=(generated_dataset&&) = default;

@@ -1,5 +1,6 @@
-// group_by_window gathers elements by a key; when a key has its number, a function makes a dataset of them, and its
-// elements come out. At the end of the source the groups that are left come out, the smallest key first.
+// group_by_window gathers elements by a key. When a key has its number of elements, a function makes a dataset of them,
+// and group_by_window gives the elements of that dataset. At the end of the source it does the same with the groups
+// that are left, the smallest key first.
 //
 //   .group_by_window({{"x", float32, {any_extent, 8}}}, [](const datum& e) { return e.value<std::int64_t>("label"); },
 //                    [](std::int64_t, any_dataset window) { return std::move(window).batch(16); },
@@ -25,7 +26,8 @@ public:
   void rewind();
   std::string external_state() const;
   void define(std::string& to) const;
-  // The position: the groups; the window that comes out, its elements and its position; the source.
+  // The position is the groups; the window that is being given, with its elements and its position; and the source's
+  // position.
   void write(position_writer& to) const;
   void read(position_reader& from);
 
@@ -40,7 +42,7 @@ private:
   size_function size_;
   call_options how_;
   std::map<std::int64_t, std::vector<datum>> groups_;
-  std::vector<any_dataset> now_;  // the window that comes out, if any
+  std::vector<any_dataset> now_;  // the window that is being given, if any
   std::vector<datum> made_of_;
   std::int64_t now_key_ = 0;
   bool ended_ = false;

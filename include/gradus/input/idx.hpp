@@ -7,8 +7,8 @@
 //   4       4 r    extents
 //   4+4r           values, row-major, and nothing after them; all numbers big-endian
 //
-// Files may be gzipped, which is seen from their content. Everything is checked before it is believed: a file from
-// outside gets a clear error, and no more memory than its own bytes can account for.
+// Files may be gzipped, which the reader detects from their content. Every length is checked before it is used: a
+// damaged or hostile file gets a clear error, and no more memory than its own bytes can account for.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -41,7 +41,7 @@ enum class idx_type : std::uint8_t {
 };
 #pragma GCC diagnostic pop
 
-// Returns the number of bytes per value; 0 for a number that is no type.
+// Returns the number of bytes per value; 0 for a number that is not an idx_type.
 constexpr std::size_t size_of(idx_type t) {
   switch (t) {
   case idx_type::uint8:
@@ -56,7 +56,7 @@ constexpr std::size_t size_of(idx_type t) {
 
 inline constexpr int idx_max_rank = 8;
 
-// The contents of a file, the values in this machine's byte order.
+// The contents of a file, with the values in this machine's byte order.
 struct idx_array {
   idx_type type = idx_type::uint8;
   int rank = 0;
@@ -70,7 +70,7 @@ constexpr std::uint32_t big_endian_32(const std::byte* p) {
   return std::to_integer<std::uint32_t>(p[0]) << 24 | std::to_integer<std::uint32_t>(p[1]) << 16 |
          std::to_integer<std::uint32_t>(p[2]) << 8 | std::to_integer<std::uint32_t>(p[3]);
 }
-// Big-endian values into this machine's, and back.
+// Converts big-endian values to this machine's byte order, and back.
 void swap_values(std::span<std::byte> bytes, std::size_t each);
 
 struct idx_header {
@@ -82,39 +82,41 @@ inline constexpr std::size_t idx_longest_header = 4 + 4 * idx_max_rank;
 
 std::string extents_text(const idx_array& a);
 
-// `start` is the beginning of the file, as much of the longest header as there is.
+// `start` holds the first idx_longest_header bytes of the file, or all of a shorter file.
 idx_header read_idx_header(std::span<const std::byte> start, std::string_view name);
 
 [[noreturn]] void idx_length_is_wrong(std::string_view name, const idx_header& h, std::string_view found);
 
 }  // namespace detail
 
-// Returns the array in the bytes of a file, gzipped or not. Messages call it `name`. Errors: data_loss for bytes that
-// are not exactly one IDX array, resource_exhausted for values that the limits do not allow.
+// Returns the array in the bytes of a file, gzipped or not. Error messages call the file `name`. Raises data_loss for
+// bytes that are not exactly one IDX array, and resource_exhausted for values beyond the limits.
 idx_array decode_idx(std::span<const std::byte> file, std::string_view name, const reader_limits& limits = {});
 
-// Returns the array in a file, gzipped or not. Errors: those of decode_idx, and those of reading a file (not_found,
+// Returns the array in a file, gzipped or not. Raises the errors of decode_idx, and those of reading a file (not_found,
 // ...).
 idx_array read_idx(const std::string& path, const reader_limits& limits = {}, const any_file_system& fs = {});
 
-// Returns the bytes of an IDX file. uint8, int32, float32 and float64. Errors: invalid_argument for another dtype, or
-// an extent that does not fit 32 bits.
+// Returns the bytes of an IDX file that holds `array`, whose dtype is uint8, int32, float32 or float64. Raises
+// invalid_argument for another dtype, or an extent that does not fit 32 bits.
 std::vector<std::byte> encode_idx(const const_tensor_view& array);
 
-// Writes the file so that a reader sees all of it or none (store/file.hpp).
+// Writes the file atomically: a reader sees all of it or none (store/file.hpp).
 void write_idx(const std::string& path, const const_tensor_view& array, const any_file_system& fs = {});
 
 namespace detail {
-// x / 255, divided and not multiplied by 1/255: every value is the float nearest to the quotient. Not inlined: g++ then
-// forgets that the arrays do not overlap, and is five times slower.
+// Computes x / 255 by a division, not by a multiplication with 1/255, so that every value is the float nearest to the
+// quotient. The function is not inlined: when it is, g++ forgets that the arrays do not overlap, and the code is five
+// times slower.
 void scale_pixels(const std::uint8_t* __restrict from, float* __restrict to, std::int64_t n);
 }  // namespace detail
 
-// Images and their labels. An element is "image", float32 [rows * columns], each value x / 255, and "label", int32.
-// The bytes of the files stay in memory, once for all copies; a batch is converted straight into its arrays.
+// Gives images and their labels. An element has the components "image", float32 [rows * columns], whose values are x /
+// 255, and "label", int32. The bytes of the files stay in memory and are shared by all copies of the dataset; a batch
+// is converted straight into its arrays.
 class idx_dataset final : public composable<idx_dataset> {
 public:
-  // Errors: data_loss if these are not uint8 images [n, rows, columns] and uint8 labels [n].
+  // Raises data_loss if these are not uint8 images [n, rows, columns] and uint8 labels [n].
   idx_dataset(idx_array images, idx_array labels, std::string_view images_name = "images",
               std::string_view labels_name = "labels");
 
@@ -142,8 +144,8 @@ private:
 
 // Returns the images and labels whose files begin with `prefix`: idx("data/mnist/train") reads
 // data/mnist/train-images-idx3-ubyte and data/mnist/train-labels-idx1-ubyte, each with or without ".gz". For ".../test"
-// MNIST's own name ".../t10k" does as well; a directory stands for the "train" in it.
-// Errors: not_found, with all the names that were tried; those of read_idx and idx_dataset.
+// the files may also have MNIST's own name ".../t10k"; if `prefix` is a directory, the files in it that begin with
+// "train" are read. Raises not_found, with all the names that were tried, and the errors of read_idx and idx_dataset.
 idx_dataset idx(const std::string& prefix, const reader_limits& limits = {}, const any_file_system& fs = {});
 
 }  // namespace gradus

@@ -97,7 +97,7 @@ GRADUS_BODY idx_array decode_idx(std::span<const std::byte> file, std::string_vi
     values.assign(start.begin() + static_cast<std::ptrdiff_t>(h.size),
                   start.begin() + static_cast<std::ptrdiff_t>(h.size + have));
     bool more = got - h.size > needed;
-    while (have < needed && !stream.ended()) {  // in steps: memory follows what is really there
+    while (have < needed && !stream.ended()) {  // in steps, so that no more memory is allocated than the data fill
       const std::size_t step = std::min(needed - have, std::max(have, std::size_t{1} << 16));
       values.resize(have + step);
       have += stream.read(std::span(values).subspan(have, step));
@@ -152,7 +152,7 @@ namespace gradus::inline GRADUS_BUILD::detail {
 
 [[gnu::noinline]] GRADUS_BODY void scale_pixels(const std::uint8_t* __restrict from, float* __restrict to,
                                                 std::int64_t n) {
-  constexpr std::int64_t block = 64;  // a length that compilers know, so that they vectorize at -O2 too
+  constexpr std::int64_t block = 64;  // a length known at compile time, so that compilers vectorize at -O2 too
   std::int64_t k = 0;
   for (; k + block <= n; k += block)
     for (std::int64_t i = 0; i < block; ++i) to[k + i] = static_cast<float>(from[k + i]) / 255.0f;

@@ -1,15 +1,17 @@
-// With interleave and flat_map a function makes a dataset of each element, and their elements come out.
+// interleave and flat_map call a function that makes a dataset of each element, and give the elements of these
+// datasets.
 //
 //   .interleave({{"line", uint8, {any_extent}}}, [](const datum& file) { return lines_of(file); },
 //               {.cycle_length = 4, .block_length = 16})
 //
-// cycle_length datasets are open at a time and give block_length elements by turns; one that ends leaves its turn to
-// the next element's. flat_map is that with one open. The order is TensorFlow's, also with `parallel`, which gives
-// every open dataset a thread that reads a block ahead; without `deterministic` one that is not ready then loses its
+// cycle_length datasets are open at a time, and take turns in which each gives block_length elements. When a dataset
+// ends, the turn passes on, and the dataset of the source's next element takes its place in the cycle. flat_map does
+// the same with one open dataset. The order is TensorFlow's, also with `parallel`, which gives every open dataset a
+// thread that reads a block ahead. With `parallel` and without `deterministic`, a dataset that is not ready loses its
 // turn.
 //
-// A position holds, of each open dataset, the element it was made of and where it stands; so the function must make the
-// same dataset of the same element, or be declared stateful.
+// A position holds, for each open dataset, the element that it was made of and its position. So the function must
+// always make the same dataset of the same element, or be declared stateful.
 #pragma once
 #include "prefetch.hpp"
 #include "unit_stage.hpp"
@@ -27,7 +29,7 @@ class interleaved_dataset final : public detail::unit_stage<interleaved_dataset,
   using function = std::function<any_dataset(const datum&)>;
 
 public:
-  // flat_map
+  // Makes flat_map.
   interleaved_dataset(any_dataset source, components to, function f, const call_options& how);
   interleaved_dataset(any_dataset source, components to, function f, const interleave_options& how);
   interleaved_dataset(interleaved_dataset&&) = default;
@@ -44,7 +46,7 @@ public:
   void read(position_reader& from);
 
 private:
-  // A dataset that is open, read ahead or not. Its position is the same in both cases.
+  // An open dataset, with or without a thread that reads ahead. Its position is the same in both cases.
   class opened {
   public:
     opened(any_dataset d, std::int64_t ahead);
@@ -54,7 +56,7 @@ private:
     void read(position_reader& from);
 
   private:
-    std::vector<any_dataset> plain_;  // one of the two holds one
+    std::vector<any_dataset> plain_;  // either plain_ or ahead_ holds one dataset
     std::vector<prefetched_dataset<any_dataset>> ahead_;
   };
   struct slot {

@@ -40,7 +40,7 @@ GRADUS_BODY interleaved_dataset& interleaved_dataset::operator=(const interleave
 }
 
 GRADUS_BODY bool interleaved_dataset::pull_unit(datum& out) {
-  std::size_t passed = 0;  // open ones in a row that were not ready
+  std::size_t passed = 0;  // open datasets passed over in a row, because they were not ready
   while (!ended_ || open_count_ > 0) {
     slot& s = open_[at_];
     if (s.made != nullptr) {
@@ -129,7 +129,7 @@ GRADUS_BODY interleaved_dataset::opened::opened(any_dataset d, std::int64_t ahea
 
 GRADUS_BODY void interleaved_dataset::opened::write(position_writer& to) const {
   if (!ahead_.empty()) return ahead_[0].write(to);
-  to.number(0);  // as prefetch: nothing taken since
+  to.number(0);  // as prefetch writes it: nothing was taken since
   plain_[0].write(to);
 }
 

@@ -1,9 +1,9 @@
-// A range-for iterates over a dataset.
+// This header lets a range-based for loop iterate over a dataset.
 //
 //   for (const datum& e : input) ...
 //
-// The loop begins where the dataset stands and takes the elements that it reads: leave it and the next loop goes on
-// from there.
+// The loop begins at the dataset's position and consumes the elements that it reads: after a break the next loop goes
+// on from there.
 #pragma once
 #include <cstddef>
 #include <iterator>

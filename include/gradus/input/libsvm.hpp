@@ -13,12 +13,12 @@
 namespace gradus::inline GRADUS_BUILD {
 
 struct libsvm_options {
-  std::int64_t features = 0;   // how many; a ragged reader need not know (0)
+  std::int64_t features = 0;   // the number of features; may be 0 (not known) if ragged
   bool ragged = false;         // indices and values as they stand, instead of all features
   bool zero_based = false;     // the file's first feature is 0
   dtype label_type = float32;  // or float64, int32, int64
   bool multilabel = false;     // "label" is [any_extent]: a list with commas, which may be empty
-  bool qid = false;            // a component "qid", int64, which every record must have; else it is passed over
+  bool qid = false;            // a component "qid", int64, which every record must have; false: a qid is passed over
   compression_type compression = compression_type::automatic;
   bool ignore_errors = false;  // pass over bad records and damaged files; skipped() counts them
   reader_limits limits = {};
@@ -26,13 +26,13 @@ struct libsvm_options {
 
 class libsvm_dataset final : public composable<libsvm_dataset> {
 public:
-  // Error: invalid_argument for options that cannot be.
+  // Raises invalid_argument for options that are not valid.
   libsvm_dataset(file_list files, const libsvm_options& how, const any_file_system& fs = {});
 
   const components& element_spec() const { return spec_; }
   std::int64_t pull(std::span<const tensor_view> out, std::int64_t first, std::int64_t n);
   bool pull(datum& out);
-  // Records and damaged files that ignore_errors has passed over.
+  // Returns the number of records and damaged files that ignore_errors has passed over.
   std::int64_t skipped() const { return files_.skipped(); }
   void rewind() { files_.rewind(); }
   void define(std::string& to) const;
@@ -44,7 +44,7 @@ private:
 
   bool next_record(datum* out);
 
-  // False, and files_.problem says why.
+  // Returns false if the record is bad; files_.problem then has the reason.
   bool parse(datum* out);
 
   bool label(std::string_view given, datum* out);
@@ -86,7 +86,7 @@ private:
   libsvm_options how_;
   components spec_;
   std::size_t label_ = 0;
-  // Of the record that is being read.
+  // The state of the record that is being read.
   std::string_view rest_;
   std::vector<std::byte*> rows_;
   std::vector<std::int64_t> indices_, longs_;
@@ -96,8 +96,8 @@ private:
   datum scratch_;
 };
 
-// Errors while reading: those of opening a file; data_loss for a bad record or a damaged file, naming file, record,
-// line and byte, resource_exhausted for a line above the limit: the next call goes on behind it.
+// Reading raises the errors of opening a file, data_loss for a bad record or a damaged file (with the file, record,
+// line and byte), and resource_exhausted for a line longer than the limit; the next call goes on behind it.
 libsvm_dataset libsvm(file_list files, const libsvm_options& how, const any_file_system& fs = {});
 
 }  // namespace gradus

@@ -3,10 +3,11 @@
 //   .map([](datum& e) { for (float& v : e.values<float>("x")) v = v / 255; })
 //   .map({{"x", float32, {784}}}, [](const datum& from, datum& to) { ... }, {.parallel = 4})
 //
-// With `parallel` so many threads call the function, on as many elements at a time; the thread that pulls elements
-// reads the source. The order is the source's. The function must then be pure: it is called by several threads at once,
-// and again for the elements that were in flight when a position was saved (the position holds them as they came from
-// the source). An error in the function comes out of next() in its turn; the element is lost and the next call goes on.
+// With `parallel` set, this number of threads call the function, each for one element at a time, and the thread that
+// pulls elements reads the source. The elements keep the source's order. The function must then be pure: several
+// threads call it at once, and it is called again for the elements that were in flight when a position was saved (the
+// position holds them as they came from the source). An error in the function is raised by next() when its element is
+// due; the element is lost, and the next call goes on.
 #pragma once
 #include <deque>
 #include <exception>
@@ -19,7 +20,7 @@ namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
 
-// These threads turn data into data, in order.
+// Threads that call the function, with a ring of elements in flight that keeps their order.
 class map_threads {
 public:
   using function = std::function<void(const datum&, datum&)>;
@@ -32,13 +33,13 @@ public:
   bool full() const { return put_ - taken_ == ring_.size(); }
   bool empty() const { return put_ == taken_; }
   std::size_t in_flight() const { return put_ - taken_; }
-  // Returns the i-th oldest in flight, as it came in: threads only read it.
+  // Returns the i-th oldest element in flight as it came from the source. The threads only read it.
   const datum& entered(std::size_t i) const { return ring_[(taken_ + i) % ring_.size()].in; }
   datum& next_place() { return ring_[put_ % ring_.size()].in; }
   void put();
-  // The oldest, when it is done.
+  // Waits until the oldest element is done, and takes its result.
   void take(datum& out);
-  // Waits for those in flight, and forgets them.
+  // Waits for the elements in flight, and discards them.
   void drop();
 
 private:
@@ -47,17 +48,17 @@ private:
     bool done = false;
     std::exception_ptr error;
   };
-  // The threads go when nothing is left to do, and are waited for when they are destroyed.
+  // Tells the threads to end when nothing is left to do. Their destructors wait for them.
   void end();
   void run();
 
   function f_;
   std::vector<place> ring_;
-  std::size_t put_ = 0, begun_ = 0, taken_ = 0;  // put_ and taken_ change on the user's side, begun_ on the threads'
+  std::size_t put_ = 0, begun_ = 0, taken_ = 0;  // the consumer changes put_ and taken_, the threads begun_
   std::mutex mutex_;
   bool ending_ = false;
   task_condition work_, done_;
-  std::vector<task_handle> threads_;  // last: they end before what they use
+  std::vector<task_handle> threads_;  // last, so that the threads end before the members that they use
 };
 
 }  // namespace detail
@@ -68,7 +69,7 @@ class mapped_dataset final : public detail::unit_stage<mapped_dataset<Batched>, 
   using function = std::function<void(const datum&, datum&)>;
 
 public:
-  // In place.
+  // f changes the element in place.
   mapped_dataset(units source, std::function<void(datum&)> f, const map_options& how)
       : mapped_dataset(std::move(source), {}, copying(std::move(f)), how) {
     spec_ = source_.element_spec();
@@ -81,7 +82,7 @@ public:
   }
   mapped_dataset(mapped_dataset&&) = default;
   mapped_dataset& operator=(mapped_dataset&&) = default;
-  // A copy has threads of its own, once it is used; what is in flight is read again.
+  // A copy has threads of its own, which start when it is first used. The elements in flight are put into the copy.
   mapped_dataset(const mapped_dataset& o)
       : detail::unit_stage<mapped_dataset, Batched>(o),
         source_(o.source_),
@@ -130,7 +131,7 @@ public:
     source_.define(to);
     to += text(".map(", to_text(spec_), ")");
   }
-  // The position: the elements in flight, then the source. The number of threads does not matter.
+  // The position is the elements in flight, then the source's position. It does not depend on the number of threads.
   void write(position_writer& to) const {
     const std::size_t flying = in_flight();
     to.number(static_cast<std::int64_t>(flying + waiting_.size()));
@@ -185,8 +186,8 @@ private:
   components spec_;
   function f_;
   map_options how_;
-  datum in_;                   // on its way
-  std::deque<datum> waiting_;  // from a position: they come before the source's next
+  datum in_;                   // a buffer
+  std::deque<datum> waiting_;  // elements from a position, which come before the source's next
   std::unique_ptr<detail::map_threads> threads_;
 };
 

@@ -1,4 +1,4 @@
-// These datasets read arrays in memory. They own nothing: the arrays must outlive the dataset and stay as they are.
+// These datasets read arrays in memory. They do not own the arrays, which must outlive the dataset and must not change.
 #pragma once
 #include <algorithm>  // the concepts of ranges; <ranges> has the views, too
 #include <cstring>
@@ -24,7 +24,7 @@ struct named_array {
 
 class memory_dataset final : public composable<memory_dataset> {
 public:
-  // Errors: invalid_argument for no array, an array without a first extent, or arrays of different lengths.
+  // Raises invalid_argument for no array, an array without a first extent, or arrays of different lengths.
   explicit memory_dataset(std::span<const named_array> arrays);
 
   const components& element_spec() const { return spec_; }
@@ -45,7 +45,7 @@ private:
   std::int64_t size_ = 0, next_ = 0;
 };
 
-// from_memory({{"x", x_view}, {"y", y_view}}): views of extents [n, ...], the same n for all.
+// from_memory({{"x", x_view}, {"y", y_view}}) takes views of extents [n, ...], with the same n for all.
 inline memory_dataset from_memory(std::span<const named_array> arrays) { return memory_dataset(arrays); }
 memory_dataset from_memory(std::initializer_list<named_array> arrays);
 
@@ -87,8 +87,8 @@ void name_arrays(std::vector<named_array>& arrays, std::string_view name, Values
 }
 }  // namespace detail
 
-// from_spans("x", x, extents{784}, "y", y): for each component its name, its values one element after another, and the
-// extents of one element (left out for a scalar).
+// from_spans("x", x, extents{784}, "y", y) takes for each component its name, its values (one element after another),
+// and the extents of one element (left out for a scalar).
 template <class... Parts>
 memory_dataset from_spans(Parts&&... parts) {
   std::vector<named_array> arrays;
@@ -96,7 +96,7 @@ memory_dataset from_spans(Parts&&... parts) {
   return memory_dataset(arrays);
 }
 
-// The same in braces: from_spans({{"x", x, {784}}, {"y", y}}).
+// The components may also be listed in braces: from_spans({{"x", x, {784}}, {"y", y}}).
 struct named_values {
   template <class Values>
   named_values(std::string_view name, Values&& values, const extents& element = {}) {

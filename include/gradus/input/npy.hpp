@@ -1,13 +1,13 @@
-// These datasets give the rows of NumPy's arrays: .npy files, and members of .npz archives.
+// These datasets give the rows of NumPy's arrays, which are .npy files or members of .npz archives.
 //
-//   npy("images.npy")                                            component "images", as the array without its first
-//   extent npy({{"x", "images.npy"}, {"y", "labels.npy"}})              two components, side by side
-//   npz_arrays("mnist.npz", {"x_train", "y_train"})              members; without names, all of them
+//   npy("images.npy")                                     component "images", with the array's extents but the first
+//   npy({{"x", "images.npy"}, {"y", "labels.npy"}})       two components, side by side
+//   npz_arrays("mnist.npz", {"x_train", "y_train"})       members of these names; without names, all members
 //
-// The file is mapped where the system can, so an array may be larger than the memory, and any row can be had at any
-// time: a shuffle over it holds no copies, and a row is copied once, into the batch. An array in Fortran order or of
-// the other byte order is put right when it is opened, and then stands in memory. A file that someone cuts short
-// while it is mapped kills the process that reads it (store/file_bytes.hpp).
+// The file is mapped into memory where the system supports it, so an array may be larger than the memory, and any row
+// can be read at any time: a shuffle over it holds no copies, and a row is copied once, into the batch. An array in
+// Fortran order or of the other byte order is converted when it is opened, and is then held in memory. If another
+// process truncates a file while it is mapped, the process that reads it is killed (store/file_bytes.hpp).
 #pragma once
 #include <deque>
 #include <memory>
@@ -19,23 +19,23 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// An array on a disk and its name here.
+// An array on a disk, and the name of its component.
 struct npy_part {
   std::string name;
   std::string path;
-  std::string member = {};  // of an archive, without ".npy"; empty: `path` is a .npy file
+  std::string member = {};  // the member of an archive, without ".npy"; empty: `path` is a .npy file
 };
 
 struct npy_options {
-  bool checksums = true;      // read a member once and compare, when it is opened
-  reader_limits limits = {};  // compressed members stand in memory
+  bool checksums = true;      // when a member is opened, read it once and compare its checksum
+  reader_limits limits = {};  // compressed members are held in memory
 };
 
 class npy_dataset final : public composable<npy_dataset> {
 public:
-  // Errors: those of opening a file; data_loss for a file or archive that is damaged, failed_precondition for an array
-  // that rows cannot be taken of (a dtype or rank that is not here), not_found for a member, resource_exhausted beyond
-  // the limits, invalid_argument for a scalar or arrays of different lengths.
+  // Raises the errors of opening a file, data_loss for a damaged file or archive, failed_precondition for an array
+  // whose rows cannot be read (a dtype or rank that gradus does not have), not_found for a missing member,
+  // resource_exhausted beyond the limits, and invalid_argument for a scalar or arrays of different lengths.
   explicit npy_dataset(std::span<const npy_part> parts, const npy_options& how = {}, const any_file_system& fs = {});
 
   const components& element_spec() const { return rows_.element_spec(); }
@@ -47,7 +47,7 @@ public:
   void write(position_writer& to) const { rows_.write(to); }
   void read(position_reader& from) { rows_.read(from); }
 
-  // The names of the arrays in an archive, in its order.
+  // Returns the arrays in an archive, in its order, each with its name.
   static std::vector<npy_part> members_of(const std::string& path, const any_file_system& fs = {},
                                           const reader_limits& limits = {});
 
@@ -56,9 +56,9 @@ private:
     std::string path;
     std::shared_ptr<const void> owner;
     std::span<const std::byte> bytes;
-    std::vector<zip_member> members;                           // once they were read
+    std::vector<zip_member> members;                           // empty until they are read
     std::unordered_map<std::string_view, std::size_t> places;  // of members, by name
-    std::uint64_t left = 0;                                    // that compressed members may still become
+    std::uint64_t left = 0;                                    // bytes to which compressed members may still inflate
 
     void open(const std::string& p, const any_file_system& fs, const reader_limits& limits);
     void read_members(const reader_limits& limits);
@@ -83,15 +83,15 @@ private:
   memory_dataset rows_;
 };
 
-// Rows of one .npy file; the component is called `name`, or as the file without its ending.
+// Gives the rows of one .npy file. The component is called `name`, or, without one, as the file without its extension.
 npy_dataset npy(const std::string& path, std::string name, const npy_options& how, const any_file_system& fs = {});
 template <file_system F = posix>  // so that `{}` means the options
 npy_dataset npy(const std::string& path, std::string name = {}, const F& fs = {}) {
   return npy(path, std::move(name), npy_options{}, fs);
 }
-// Rows of several arrays, which must have the same number of them.
+// Gives the rows of several arrays, which must have the same number of rows.
 npy_dataset npy(std::initializer_list<npy_part> parts, const npy_options& how = {}, const any_file_system& fs = {});
-// Rows of members of an archive, in this order; of all its arrays, if no names are given.
+// Gives the rows of members of an archive, in the order of `names`; without names, the rows of all its arrays.
 npy_dataset npz_arrays(const std::string& path, const std::vector<std::string>& names = {}, const npy_options& how = {},
                        const any_file_system& fs = {});
 

@@ -57,7 +57,7 @@ GRADUS_BODY const_tensor_view npy_dataset::array(std::span<const std::byte> file
   if (a.shape.size() > max_rank)
     refuse(status::failed_precondition, part, "it has a rank above ", max_rank,
            ", the highest that is known; save a.reshape(...) of fewer axes");
-  // Extents may lie, also beside one that is 0.
+  // The extents in a file may be false, also beside one that is 0.
   std::uint64_t bytes = size_of(type);
   bool overflow = false, empty = false;
   for (int i = 0; i < a.dims.rank; ++i) {

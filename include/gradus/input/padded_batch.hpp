@@ -1,9 +1,9 @@
-// padded_batch gives n elements at a time, padded to one length.
+// padded_batch gives batches of n elements, padded to one length.
 //
 //   .padded_batch(32)                                                   to the longest of the batch
 //   .padded_batch(32, {.padded_shapes = {{50}}, .padding_values = {-1}})   to 50
 //
-// For a trainer give shapes: a placeholder knows all extents but the batch's.
+// For a trainer, set padded_shapes, since a placeholder fixes all extents but that of the batch.
 #pragma once
 #include <deque>
 
@@ -13,21 +13,21 @@
 namespace gradus::inline GRADUS_BUILD {
 
 struct padded_batch_options {
-  std::vector<extents> padded_shapes = {};  // of each component, any_extent: the batch's longest; empty: all of them so
+  std::vector<extents> padded_shapes = {};  // of each component; any_extent: the batch's longest; empty: all any_extent
   std::vector<double> padding_values = {};  // of each component; empty: 0
   bool drop_remainder = false;
 };
 
 namespace detail {
 
-// Extents and values that elements are padded to, checked.
+// The extents to which elements are padded, and the values with which they are padded, checked.
 struct padding_plan {
   components spec;                            // of an element, padded
   std::vector<std::vector<std::byte>> value;  // one value of each component, as bytes
 
   padding_plan(const components& from, const std::vector<extents>& shapes, const std::vector<double>& values);
 
-  // The elements as one batch. Error: data_loss for one that is larger than its padded extents.
+  // Joins the elements of `list` to one batch. Raises data_loss for an element that is larger than its padded extents.
   void join(const auto& list, datum& out) const {
     out.clear();
     const auto rows = static_cast<std::int64_t>(list.size());
@@ -57,7 +57,7 @@ struct padding_plan {
     }
   }
 
-  // `from` into the corner of an array of extents `dims`; `axis` is where the two still may differ.
+  // Copies `from` into the first corner of an array of extents `dims`, recursively by axes, beginning at `axis`.
   static void place(std::byte* to, const extents& dims, const_tensor_view from, int axis);
 
 private:
@@ -77,7 +77,7 @@ public:
   void rewind() { source_.rewind(); }
   std::int64_t cardinality() const;
   std::string external_state() const { return source_.external_state(); }
-  void define(std::string& to) const { source_.define(to); }  // as batch: it decides nothing about the order
+  void define(std::string& to) const { source_.define(to); }  // as batch does: this stage does not change the order
   void write(position_writer& to) const { source_.write(to); }
   void read(position_reader& from) { source_.read(from); }
 
@@ -86,7 +86,7 @@ private:
   detail::padding_plan plan_;
   std::int64_t size_;
   bool drop_remainder_;
-  std::vector<datum> list_;  // on their way
+  std::vector<datum> list_;  // the elements of the batch in the making
 };
 
 }  // namespace gradus

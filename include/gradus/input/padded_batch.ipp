@@ -39,7 +39,7 @@ GRADUS_BODY std::vector<std::byte> padding_plan::bytes_of(const component& c, do
     std::memcpy(out.data(), &x, sizeof x);
     return out;
   };
-  const bool whole = v >= -9e15 && v <= 9e15;  // doubles that count without gaps, and any of our integers may hold
+  const bool whole = v >= -9e15 && v <= 9e15;  // the range in which doubles hold every whole number
   if (!is_float(c.type) && !whole)
     raise(status::invalid_argument, text("padding_values: expected a whole number for \"", c.name, "\", found ", v));
   switch (c.type) {

@@ -1,4 +1,4 @@
-// parse_example turns serialized tf.train.Examples into a batch of named features, as TensorFlow's op of this name
+// parse_example turns serialized tf.train.Examples into a batch of named features, as TensorFlow's op of the same name
 // does.
 //
 //   const features batch = parse_example(records, {{"x", fixed_len_feature{{2}, float32}},
@@ -6,17 +6,18 @@
 //   batch["x"].floats                               rows() * 2 values
 //   batch["words"].begin(r), .end(r)                values of example r
 //
-// A record is a string, a span of bytes, or a datum whose first component is its bytes. The result, by spec:
+// A record is a string, a span of bytes, or a datum whose first component holds its bytes. The spec decides the result:
 //
 //   fixed_len_feature            dense: dims for every example
 //   var_len_feature              ragged: each example its own number
 //   sparse_feature               ragged, with `places` in ascending order, and `width`
-//   fixed_len_sequence_feature   dense: [steps of the longest, dims], the others filled up with the default
+//   fixed_len_sequence_feature   dense: [steps of the longest, dims], the others padded with the default
 //
-// A key that is absent, or a Feature without a list, is missing; of a key that comes twice the last counts; keys that
-// the spec does not list are passed over. Errors, in TensorFlow's words, name the example's number and the key:
-// invalid_argument for a list of another kind, another number of values, or one that is missing and must not be;
-// data_loss for bytes that are no Example. tf_example.hpp parses records on their way to a trainer.
+// A feature is missing if its key is absent or its Feature has no list. If a key comes twice, the last one counts. Keys
+// that the spec does not list are passed over. parse_example raises invalid_argument for a list of another kind,
+// another number of values, or a feature that is missing and must not be, and data_loss for bytes that are not an
+// Example. The messages are TensorFlow's, and have the example's number and the key. tf_example.hpp parses records in a
+// pipeline for a trainer.
 #pragma once
 #include <algorithm>  // the concepts of ranges; <ranges> has the views, too
 #include <concepts>
@@ -40,25 +41,25 @@ inline std::span<const std::byte> message_of(std::string_view record) { return s
 inline std::span<const std::byte> message_of(const char* record) { return message_of(std::string_view(record)); }
 std::span<const std::byte> message_of(const datum& record);
 
-// Values `first`... of a feature into ascending order of their places, beginning at `first_place`.
+// Sorts the values of a feature from number `first` on, and their places, into ascending order of the places.
 void sort_by_place(feature& f, std::size_t first);
 
-// The values of the default, n times over.
+// Appends the values of the default, `times` times.
 void append_default(feature& to, const feature& value, std::int64_t times);
 
-// One entry of a spec, as one example has it, behind those of the examples before.
+// Appends to `to` the values that one example has for one entry of a spec, behind those of the examples before.
 void append_entry(const example_spec::entry& e, const wanted_messages& found, const example_place& place, feature& to);
 
 feature begin_feature(const example_spec::entry& e);
 
-// Ragged steps become dense ones, as many as the longest has.
+// Makes ragged steps dense: pads each example to the number of steps of the longest one.
 void fill_up(feature& f, const example_spec::entry& e);
 
-// Records one after the other, into a batch.
+// Parses records one after the other into a batch.
 class example_batch {
 public:
   explicit example_batch(const example_spec& spec);
-  // Room for the dense values of so many examples.
+  // Reserves memory for the dense values of `rows` examples.
   void expect(std::size_t rows);
   void add(std::span<const std::byte> message, const example_place& place);
   features finish();
@@ -72,7 +73,7 @@ private:
 
 }  // namespace detail
 
-// Errors call the records by `names`, one for each (TensorFlow's example_names).
+// Parses a batch of records. Error messages call the records by `names`, one for each (TensorFlow's example_names).
 template <std::ranges::input_range Records>
 features parse_example(const Records& records, const example_spec& spec, std::span<const std::string> names = {}) {
   detail::example_batch found(spec);
@@ -86,7 +87,7 @@ features parse_example(const Records& records, const example_spec& spec, std::sp
   }
   return found.finish();
 }
-// Of one record: a batch of one example.
+// Parses one record into a batch of one example.
 template <class Record>
 features parse_single_example(const Record& record, const example_spec& spec, std::string_view name = "<unknown>") {
   detail::example_batch found(spec);
@@ -94,7 +95,7 @@ features parse_single_example(const Record& record, const example_spec& spec, st
   return found.finish();
 }
 
-// A feature list of a tf.train.SequenceExample: values of step s are [values.begin(s), values.end(s)).
+// A feature list of a tf.train.SequenceExample. Step s has the values [values.begin(s), values.end(s)).
 struct feature_steps {
   std::int64_t steps = 0;
   feature values;
@@ -103,13 +104,13 @@ struct sequence_features {
   features context{1};
   std::vector<feature_steps> lists;
 
-  // Error: not_found, with the known names.
+  // Raises not_found, with the known names.
   const feature_steps& operator[](std::string_view name) const;
 };
 
-// One tf.train.SequenceExample. In `lists` a fixed_len_sequence_feature has `dims` values at every step, a
-// var_len_feature any number; the others belong into the context. A list that is missing has no steps where that is
-// allowed, else it is an error.
+// Parses one tf.train.SequenceExample. In `lists` a fixed_len_sequence_feature has `dims` values at every step, and a
+// var_len_feature any number; the other kinds of features are only for the context. A missing list has no steps if that
+// is allowed, and is an error if not.
 template <class Record>
 sequence_features parse_single_sequence_example(const Record& record, const example_spec& context,
                                                 const example_spec& lists, std::string_view name = "<unknown>") {

@@ -1,12 +1,12 @@
-// A position says in bytes where a pipeline stopped reading. Every stage appends its numbers and then those of the
-// stage below it.
+// A position is a sequence of bytes that describes where a pipeline stopped reading. Every stage appends its numbers
+// and then those of the stage below it.
 //
-//   position  = text definition, stage...        the definition says which pipeline this is a position in
+//   position  = text definition, stage...        the definition identifies the pipeline of the position
 //   text      = int64 length, bytes              all numbers little-endian
 //   stage     = int64...                         see the stage's `write`
 //
-// A position is read twice, first with `apply` false: everything is checked before anything changes, so that a refused
-// position leaves the pipeline where it was.
+// A position is read twice, the first time with `apply` false, so that everything is checked before anything changes
+// and a refused position leaves the pipeline where it was.
 #pragma once
 #include <bit>
 #include <cstddef>
@@ -32,12 +32,12 @@ private:
   std::vector<std::byte>& out_;
 };
 
-// Errors: data_loss for a position that ends too early or holds a number that cannot be.
+// Reads a position. Raises data_loss for a position that ends too early or holds a number out of its range.
 class position_reader {
 public:
   position_reader(std::span<const std::byte> in, bool apply) : in_(in), apply_(apply) {}
 
-  // False: only check. True: the same bytes were checked before; take them.
+  // Returns false if the caller may only check the bytes, and true if they were checked before and are to be taken.
   bool apply() const { return apply_; }
   std::size_t left() const { return in_.size(); }
 

@@ -1,12 +1,12 @@
-// prefetch has a thread that reads ahead, so that the next batch is ready when it is pulled.
+// prefetch reads ahead in a thread, so that the next batch is ready when it is pulled.
 //
-// .prefetch(n) starts this one thread. It fills a ring of n places, allocated once, and starts with the first pull. The
-// saved position is the consumer's, not the thread's: elements that were read ahead are read again after a restart. An
-// error in the source comes out of next(), in its turn, and again until the dataset is rewound or restored. Destroying
-// the dataset stops the thread as soon as the source returns from its read.
+// .prefetch(n) starts this one thread, at the first pull. The thread fills a ring of n places, which is allocated once.
+// The saved position is the consumer's, not the thread's: elements that were read ahead are read again after a restart.
+// An error in the source is raised by next() when its element is due, and again by each further call until the dataset
+// is rewound or restored. Destroying the dataset stops the thread as soon as the source returns from its read.
 //
-// One thread may use a prefetched dataset at a time, as any dataset. It can be moved, also while it runs, but not
-// copied.
+// As with any dataset, only one thread may use a prefetched dataset at a time. It can be moved, also while its thread
+// runs, but not copied.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -27,7 +27,7 @@ namespace gradus::inline GRADUS_BUILD {
 template <dataset Source>
 class prefetched_dataset final : public composable<prefetched_dataset<Source>> {
 public:
-  // Room for n batches, or for n elements if the source is not batched.
+  // Makes room for n batches, or for n elements if the source is not batched.
   prefetched_dataset(Source source, std::int64_t n, const task_system& run = {}) {
     if (n < 1) raise(status::invalid_argument, text("prefetch(", n, "): expected room for at least one"));
     shop_ = std::make_unique<workshop>(std::move(source), n, run);
@@ -54,7 +54,7 @@ public:
     shop_->start();
     return shop_->take(out);
   }
-  // Returns whether the next element is there, so that a pull does not wait.
+  // Returns whether the next element was read already, so that a pull would not wait. Starts the thread.
   bool ready() {
     shop_->start();
     return shop_->ready();
@@ -88,16 +88,16 @@ private:
   struct place {
     aligned_buffer memory;
     std::vector<tensor_view> arrays;
-    datum unit;                       // instead of both where elements differ in size
+    datum unit;                       // used instead of both if elements differ in size
     std::int64_t rows = 0;            // 0: the end
-    std::vector<std::byte> position;  // the source's, after these rows; empty if it was not noted
+    std::vector<std::byte> position;  // the source's position after these rows; empty if it was not noted
     std::exception_ptr error;
   };
 
-  // The state that the thread and its user share. It keeps its address when the dataset moves.
+  // The state that the thread and the consumer share. It keeps its address when the dataset moves.
   struct workshop {
-    // A position is noted with every place, or with one in so many if it is large (a shuffle's buffer): the places
-    // after it are then passed over when the position is restored.
+    // The position is noted with every place, or, if it has more than `large` bytes (a shuffle's buffer), with one in
+    // `rare` places: the places taken since are then passed over when the position is restored.
     static constexpr std::int64_t rare = 256;
     static constexpr std::size_t large = 4096;
 
@@ -167,7 +167,7 @@ private:
       const std::lock_guard lock(mutex);
       return produced > consumed;
     }
-    // The consumer's side: one place, which `give` gets unless it is the end. Returns its rows.
+    // The consumer calls this. It takes one place, calls `give` with it unless it is the end, and returns its rows.
     std::int64_t take(auto&& give) {
       {
         std::unique_lock lock(mutex);
@@ -183,7 +183,7 @@ private:
         p.position.clear();
         behind = 0;
       }
-      if (p.rows == 0) return 0;  // stays in its place, for the next pull
+      if (p.rows == 0) return 0;  // the end stays in the ring, for the next pull
       const std::int64_t rows = p.rows;
       give(p);
       {
@@ -218,7 +218,7 @@ private:
              }) != 0;
     }
 
-    // The thread's side.
+    // The thread runs this.
     void run() {
       const auto size = static_cast<std::int64_t>(ring.size());
       for (bool more = true; more;) {
@@ -263,16 +263,16 @@ private:
       source.write(writer);
     }
 
-    Source source;  // the thread's while it runs
+    Source source;  // only the thread uses it while it runs
     bool fixed;     // whether all elements have one size
     std::int64_t cardinality;
     std::string external_state;
-    std::vector<place> ring;  // places [consumed, produced) are the consumer's, the others the thread's
+    std::vector<place> ring;  // the consumer uses places [consumed, produced), the thread the others
 
-    std::vector<std::byte> position;  // the source's position as the consumer sees it,
-    std::int64_t behind = 0;          // but for so many places taken since
+    std::vector<std::byte> position;  // the last noted position of the source that the consumer has reached
+    std::int64_t behind = 0;          // places taken since
 
-    std::size_t noted_bytes = 0;  // the thread's
+    std::size_t noted_bytes = 0;  // used by the thread, as unnoted is
     std::int64_t unnoted = 0;
 
     task_system threads;

@@ -1,5 +1,5 @@
-// These sources have no data: numbers in a row, numbers for ever, random numbers. One int64 component, "value" unless
-// named.
+// These sources compute their elements: a range of numbers, an endless count, or random numbers. An element has one
+// int64 component, which is called "value" unless a name is given.
 #pragma once
 #include <optional>
 #include <random>
@@ -9,7 +9,8 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// start, start + step, ... before stop; any of them at any time, so a shuffle over it holds no copies.
+// Gives start, start + step, ... as long as they lie before stop. It can give any element at any time, so a shuffle
+// over it holds no copies.
 class range_dataset final : public composable<range_dataset> {
 public:
   explicit range_dataset(std::int64_t stop) : range_dataset(0, stop) {}
@@ -29,7 +30,7 @@ private:
   std::int64_t start_, step_, size_ = 0, next_ = 0;
 };
 
-// start, start + step, ... for ever, modulo 2^64.
+// Gives start, start + step, ... for ever, modulo 2^64.
 class counter_dataset final : public composable<counter_dataset> {
 public:
   explicit counter_dataset(std::int64_t start = 0, std::int64_t step = 1, std::string name = "value");
@@ -47,9 +48,9 @@ private:
   std::int64_t start_, step_, next_ = 0;
 };
 
-// Random numbers from 0 to 2^32 - 1, for ever, the same in each iteration: words of Philox4x32-10 with key `seed`.
-// Without a seed it takes one from the system, which is state outside the pipeline (external_state_policy); the
-// position holds it all the same.
+// Gives random numbers from 0 to 2^32 - 1 for ever, the same in each iteration: the words of Philox4x32-10 with key
+// `seed`. Without a seed it takes one from the system, which is state outside the pipeline (external_state_policy); the
+// position holds that seed all the same.
 class random_dataset final : public composable<random_dataset> {
 public:
   explicit random_dataset(std::optional<std::uint64_t> seed = {}, std::string name = "value");

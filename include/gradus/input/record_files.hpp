@@ -1,8 +1,9 @@
-// All readers of files of records share this class, which reads one file after the other. A reader says where a record
-// ends and what it holds; this class finds the next one, goes there again, and handles limits, errors and bad records.
+// The readers of text records (csv, libsvm, criteo, text_line) share this class, which reads one file after the other.
+// A reader finds where a record ends and parses it; this class finds the next record, returns to a saved place, and
+// handles limits, errors and bad records.
 //
 // The place of the next record is its file, its byte in the file's decompressed content, and the numbers of the record
-// and the line. Memory: a buffer, and as much as the longest record has.
+// and the line. The memory in use is a buffer and the size of the longest record.
 #pragma once
 #include <functional>
 #include <memory>
@@ -38,34 +39,35 @@ struct file_reading {
   reader_limits limits;
 };
 
-// A reader's finding at the beginning of the given bytes.
+// The record that a reader found at the beginning of the given bytes.
 struct found_record {
   enum class kind {
     whole,
-    partial,  // its end was not shown
-    passed,   // no record: a header, a comment
-    bad       // a record, and record_files::problem says what is wrong with it
+    partial,  // its end is not in these bytes
+    passed,   // not a record, but a header or a comment
+    bad       // a bad record; record_files::problem describes what is wrong with it
   } what = kind::whole;
-  std::size_t bytes = 0;  // with what ends it
+  std::size_t bytes = 0;  // of the record, with the line end behind it
   std::int64_t lines = 1;
 };
 
 class record_files {
 public:
-  // Messages call the format `reader`. Error: invalid_argument for no file.
+  // Error messages call the format `reader`. Raises invalid_argument if there is no file.
   record_files(std::string_view reader, file_list files, const file_reading& how, const any_file_system& fs);
-  // A copy opens the file for itself.
+  // A copy opens the file itself.
   record_files(const record_files& o);
   record_files(record_files&&) = default;
   record_files& operator=(record_files&&) = default;
   record_files& operator=(const record_files& o);
 
-  // The next record. `parse(std::string_view bytes, bool last)` gets the next bytes, more of them if it returns
-  // `partial`, until with `last` the file has no more; each call begins at the record's beginning. False after the last
-  // record. Errors: data_loss for a bad record or a damaged file, resource_exhausted for one beyond the limit; the next
-  // call goes on behind it. With ignore_errors they are counted, and nothing is raised. A file that cannot be opened or
-  // read raises always, and the next call tries again; so does one that becomes larger than the limits allow, behind
-  // which the next file comes.
+  // Reads the next record; returns false after the last one. It calls `parse(std::string_view bytes, bool last)` with
+  // the next bytes, and again with more of them as long as parse returns `partial`; `last` is true when the file has no
+  // more. The bytes of each call begin where the record begins. Raises data_loss for a bad record or a damaged file,
+  // and resource_exhausted for a record longer than the limit; the next call goes on behind it. With ignore_errors
+  // these are counted, and nothing is raised. A file that cannot be opened or read always raises, and the next call
+  // tries again. A file that becomes larger than the limits allow always raises too, and the next call goes on with the
+  // next file.
   template <class Parse>
   bool next(Parse&& parse) {
     using kind = found_record::kind;
@@ -119,18 +121,18 @@ public:
       raise(status::data_loss, where + problem);
     }
   }
-  // The problem of the record that was reported as bad.
+  // What is wrong with the record that `parse` reported as bad.
   std::string problem;
 
-  // True if nothing of the file was returned yet, not even as bad: a header may stand there.
+  // Returns true if no record of the file was returned yet, good or bad, so that a header may come.
   bool at_first_record() const { return at_.record == 0; }
   bool inside_file() const { return at_.byte != 0; }
   std::int64_t file_number() const { return at_.file; }
-  // Bad records, and damaged files, that were passed over.
+  // Returns the number of bad records and damaged files that were passed over.
   std::int64_t skipped() const { return skipped_; }
 
   void rewind() { go_to({}); }
-  // The directories do not count, the names do.
+  // Returns a text that identifies the files by their names, without the directories.
   std::string definition() const;
   void write(position_writer& to) const;
   void read(position_reader& from);
@@ -141,10 +143,10 @@ private:
   };
   static std::string_view as_chars(std::span<const std::byte> b);
 
-  // Stands at bytes of a file; false after the last one.
+  // Opens the next file that has bytes left, if none is open. Returns false after the last file.
   bool ready();
   void advance(const found_record& found, std::int64_t records);
-  // Over a record whose end is too far away: to the end of the line.
+  // Passes over a record whose end is too far away, up to the end of the line.
   void pass_line();
   void next_file() { go_to({.file = at_.file + 1}); }
   void go_to(const place_in_files& at);
@@ -155,12 +157,12 @@ private:
   std::vector<std::string> paths_;
   file_reading how_;
   std::function<std::unique_ptr<file_stream>(const std::string&)> open_;
-  std::unique_ptr<file_stream> in_;  // open at at_, or nothing
+  std::unique_ptr<file_stream> in_;  // open at at_, or null
   place_in_files at_;
   std::int64_t skipped_ = 0;
 };
 
-// The line at the beginning of `bytes`, without \n or \r\n. False if its end is not there.
+// Sets `line` to the line at the beginning of `bytes`, without \n or \r\n. Returns false if its end is not in `bytes`.
 bool line_in(std::string_view bytes, bool last, std::string_view& line, found_record& found);
 
 }  // namespace detail

@@ -1,14 +1,14 @@
 // record_writer writes TFRecord files, plain or compressed, as TensorFlow's TFRecordWriter does.
 //
 //   record_writer<> out("train.tfrecord.gz", {.compression = compression_type::gzip});
-//   out.write(example);                     an example_builder, bytes, or a string: one record
-//   out.close();                            now all of it is in the file
+//   out.write(example);                     one record: an example_builder, bytes, or a string
+//   out.close();                            now all records are in the file
 //
-// A file of this name is replaced, unless `append` is set: then records follow those that are there, which are read
-// first, because behind a torn record (of a killed writer) nothing could be found again.
+// A file of this name is replaced, unless `append` is set. With `append` new records follow those in the file, which
+// are read first, because a reader finds nothing behind a torn record (of a writer that was killed).
 //
-// A record whose write returned is in the file after close, after flush too. One whose write raised is not, and never
-// comes: write it again when the disk has room. close may be called again after an error.
+// A record is in the file after close or flush if its write returned. If its write raised, the record is not written,
+// then or later: write it again when the disk has room. close may be called again after an error.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -28,23 +28,23 @@
 namespace gradus::inline GRADUS_BUILD {
 
 struct record_writer_options {
-  compression_type compression = compression_type::automatic;  // by the name: ".gz" is gzip, all else is not compressed
+  compression_type compression = compression_type::automatic;  // automatic: gzip for a name ending in ".gz", else none
   int level = -1;                                              // 0 to 9; -1: zlib's default, 6
   bool append = false;
-  std::size_t buffer_bytes = std::size_t{1} << 18;  // the bytes that are gathered before a write to the file
+  std::size_t buffer_bytes = std::size_t{1} << 18;  // bytes to gather before a write to the file
 };
 
 namespace detail {
-// record_writer, whatever its file system.
+// The part of record_writer that does not depend on the type of its file system.
 class any_record_writer {
 public:
   any_record_writer(std::string path, const record_writer_options& options, const any_file_system& fs);
   any_record_writer(const any_record_writer&) = delete;
   any_record_writer& operator=(const any_record_writer&) = delete;
-  // Records that cannot be written now are lost without an error: call close() first to see it.
+  // Records that cannot be written now are lost without an error. Call close() first to get the error.
   ~any_record_writer();
 
-  // One record. `message` writes itself into a vector, as example_builder does.
+  // Writes one record. `message` appends itself to a vector, as example_builder does.
   template <class Message>
     requires requires(const Message& m, std::vector<std::byte>& out) { m.write(out); }
   void write(const Message& message) {
@@ -53,26 +53,27 @@ public:
   void write(std::span<const std::byte> payload);
   void write(std::string_view payload) { write(std::as_bytes(std::span(payload.data(), payload.size()))); }
 
-  // To the operating system: other processes can read all records so far, a kill does not lose them. In a compressed
-  // file it costs some bytes.
+  // Gives all records so far to the operating system: other processes can read them, and they survive a kill of this
+  // process. In a compressed file this costs some bytes.
   void flush();
-  // To the disk: a power failure does not lose them.
+  // Writes all records so far to the disk, where they survive a power failure.
   void sync();
-  // Nothing may be written after it.
+  // Writes all records and closes the file. Nothing may be written after it.
   void close();
 
   const std::string& path() const { return path_; }
   std::int64_t records() const { return records_; }  // written by this writer
 
 private:
-  // The type of the name's file; a file that is not regular (a device, a pipe, a directory) must not be removed.
+  // Removes the file of this name. It opens the file first, which raises if the file is not regular (a device, a pipe,
+  // a directory), since such a file must not be removed.
   void remove_file();
   void begin_stream();
   void end_stream();
   template <class Body>
   void add(Body&& body) {
     check_open();
-    if (pending_.size() >= options_.buffer_bytes) drain();  // raises before this record is taken
+    if (pending_.size() >= options_.buffer_bytes) drain();  // if it raises, this record was not taken
     if (!deflate_) {
       append_record(pending_, body);
     } else {
@@ -82,8 +83,8 @@ private:
     }
     ++records_;
   }
-  // Portions that the file takes without writing on its own accord: so each byte is in one place, whichever call
-  // raises.
+  // Passes the pending bytes to the file in portions that fit its buffer, so that the file does not write on its own:
+  // if a call raises, each byte is either pending or in the file, and not in both.
   void drain();
   void check_open() const;
   void check_whole();
@@ -92,7 +93,7 @@ private:
   std::string path_;
   record_writer_options options_;
   std::optional<deflate_stream> deflate_;
-  std::vector<std::byte> pending_, record_;  // taken, not given to the file yet; one record before it is compressed
+  std::vector<std::byte> pending_, record_;  // bytes not passed to the file yet; one record before it is compressed
   std::size_t drained_ = 0;                  // of pending_
   std::optional<appended_file> file_;
   std::int64_t records_ = 0;
@@ -103,8 +104,9 @@ private:
 template <file_system F = posix>
 class record_writer : public detail::any_record_writer {
 public:
-  // Errors: those of opening a file, invalid_argument if the path is no regular file's; with append, data_loss if the
-  // file's records are not whole, invalid_argument for a zlib file (nothing can follow its end).
+  // Raises the errors of opening a file, and invalid_argument if the path is not that of a regular file. With append it
+  // raises data_loss if the file's records are not whole, and invalid_argument for a zlib file (nothing can follow its
+  // end).
   explicit record_writer(std::string path, const record_writer_options& options = {}, const F& fs = {})
       : any_record_writer(std::move(path), options, fs) {}
 };

@@ -1,4 +1,4 @@
-// The stages repeat, take and skip count. On a batched dataset they count batches.
+// This header has the stages repeat, take and skip. On a batched dataset take and skip count batches.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -17,7 +17,7 @@ inline constexpr std::int64_t no_limit = std::numeric_limits<std::int64_t>::max(
 
 std::int64_t count_or_all(std::int64_t n, std::string_view stage);
 
-// The three share the source and its properties.
+// The three stages share the source and its properties.
 template <class Self, dataset Source>
 class counting : public composable<Self> {
 public:
@@ -43,8 +43,9 @@ protected:
 };
 }  // namespace detail
 
-// The source n times over, or for ever. Each round begins with the source's rewind, so a shuffle below gives another
-// order each time, and a batch below ends with its epoch (a batch above runs across the seam). An empty source ends it.
+// Gives the source's elements n times over, or for ever. Each round after the first begins with a rewind of the source,
+// so a shuffle below gives another order each time, and a batch below ends with its epoch (a batch above continues
+// across the end of an epoch). An empty source ends the repetition.
 template <dataset Source>
 class repeated_dataset final : public detail::counting<repeated_dataset<Source>, Source> {
   using counting = detail::counting<repeated_dataset<Source>, Source>;
@@ -102,10 +103,10 @@ public:
 
 private:
   std::int64_t round_ = 0;
-  bool fruitful_ = false;  // whether this round gave anything: an empty source must not be pulled for ever
+  bool fruitful_ = false;  // whether this round gave any element: an empty source must not be pulled for ever
 };
 
-// The first n.
+// Gives the first n elements.
 template <dataset Source>
 class taken_dataset final : public detail::counting<taken_dataset<Source>, Source> {
   using counting = detail::counting<taken_dataset<Source>, Source>;
@@ -156,7 +157,8 @@ private:
   std::int64_t used_ = 0;
 };
 
-// All but the first n; nothing if n is -1. They are passed over at the first pull, without being written anywhere.
+// Gives all but the first n elements; none if n is -1. The first n are passed over at the first pull, without being
+// written anywhere.
 template <dataset Source>
 class skipped_dataset final : public detail::counting<skipped_dataset<Source>, Source> {
   using counting = detail::counting<skipped_dataset<Source>, Source>;
@@ -196,7 +198,7 @@ public:
   }
 
 private:
-  // False if there is nothing behind them.
+  // Passes over the first n elements. Returns false if the source ends before.
   bool pass() {
     if (count_ == detail::no_limit) return false;
     while (passed_ < count_) {

@@ -1,4 +1,4 @@
-// shard gives every n-th element, for one of n workers. It stands before the shuffle, so that workers read different
+// shard gives every n-th element, for one of n workers. Put it before the shuffle, so that workers read different
 // elements.
 #pragma once
 #include "cardinality.hpp"
@@ -6,7 +6,7 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// Elements index, index + count, index + 2 count, ...; on a batched dataset batches.
+// Gives the elements index, index + count, index + 2 count, ...; on a batched dataset it counts batches.
 template <dataset Source>
 class shard_of final : public composable<shard_of<Source>> {
 public:
@@ -71,7 +71,7 @@ public:
   }
 
 private:
-  // Up to the next one of ours; false at the end.
+  // Passes over the elements before the next one of this shard. Returns false at the end.
   bool pass() {
     while (gap_ > 0) {
       const std::int64_t got = detail::counted<Source>(source_.pull({}, 0, gap_));
@@ -83,7 +83,7 @@ private:
 
   Source source_;
   std::int64_t count_, index_;
-  std::int64_t gap_ = index_;  // elements before the next one of ours
+  std::int64_t gap_ = index_;  // elements before the next one of this shard
 };
 
 }  // namespace gradus

@@ -1,13 +1,13 @@
-// shuffle gives elements in random order from a window that moves over the source.
+// shuffle gives elements in random order. It draws them from a window that moves over the source.
 //
-// The window holds `buffer` elements; a draw takes one of them, all equally likely, and the next element of the source
-// takes its place; at the end the window empties. So an element never comes more than `buffer` places early, and if the
-// window holds the whole source every order is equally likely. This is tf.data's shuffle; the draws are those of
-// base/random.hpp, so the orders are not TensorFlow's.
+// The window holds `buffer` elements. A draw takes one of them, all with the same probability, and the next element of
+// the source takes its place; at the end of the source the window empties. So an element never comes more than `buffer`
+// places early, and if the window holds the whole source, every order is equally likely. This is tf.data's shuffle, but
+// the draws are those of base/random.hpp, so the orders differ from TensorFlow's.
 //
-// Iterations (rounds of a repeat above) have an order each, or all the same with reshuffle_each_iteration = false. An
-// order is a pure function of the seed, the iteration and the number of elements. The default seed is 0, not a random
-// one: a program without seeds gives the same run twice.
+// Each iteration (round of a repeat above) has an order of its own; with reshuffle_each_iteration = false all have the
+// same one. An order is a pure function of the seed, the iteration and the number of elements. The default seed is 0,
+// not a random one, so two runs of a program without seeds are the same.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -26,7 +26,7 @@ namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
 
-// Returns the stream of one iteration: a key of its own, drawn from the seed.
+// Returns the random stream of one iteration, which has a key of its own, drawn from the seed.
 constexpr random_stream stream_of_iteration(std::uint64_t seed, std::int64_t iteration) {
   constexpr std::uint32_t shuffle_stream = 0x73687566;
   const auto n = static_cast<std::uint64_t>(iteration);
@@ -45,8 +45,8 @@ struct shuffle_settings {
   std::string text_of() const;
 };
 
-// The window over a source that gives any element at any time: it holds numbers of elements, and its state is how many
-// were drawn, from which it is built again.
+// The window over a source that can give any element at any time. It holds the numbers of elements. Its state is how
+// many were drawn, from which the window is built again.
 class index_window {
 public:
   index_window(const shuffle_settings& s, std::int64_t size);
@@ -64,14 +64,15 @@ private:
   std::vector<std::int64_t> slots_;
   random_stream stream_;
   std::int64_t iteration_ = 0, drawn_ = 0;
-  std::int64_t entered_ = 0, filled_ = 0;  // elements that came in; elements that are in
+  std::int64_t entered_ = 0, filled_ = 0;  // elements that entered the window; elements that are in it
 };
 
 }  // namespace detail
 
-// Over a source that is read in order: the window holds copies of elements. A saved position holds them too, or where
-// the source stood when the iteration began and how many were drawn since, whichever is smaller; the latter only as
-// long as going there again reads no more than twice the window, and the source is one that can be read again.
+// The shuffle over a source that is read in order. The window holds copies of elements. A saved position holds either
+// these copies, or the source's position at the beginning of the iteration and the number of elements drawn since,
+// whichever is smaller. The latter is used only if returning there reads at most twice the window, and if the source
+// can be read again (it has no external state).
 template <dataset Source>
 class shuffled_dataset final : public composable<shuffled_dataset<Source>> {
   static_assert(!batched_dataset<Source>, "gradus: shuffle comes before batch: it shuffles elements");
@@ -158,7 +159,7 @@ private:
     begun_.clear();
   }
   std::size_t filled() const { return static_cast<std::size_t>(filled_); }
-  // Gives away the element in a slot and fills its place; false if there is none.
+  // Passes the element in a random slot to `give` and fills its place. Returns false if there is none.
   bool draw(auto&& give) {
     if (drawn_ == 0) {
       begun_.clear();
@@ -174,7 +175,8 @@ private:
     if (ended_) store_.move(static_cast<std::size_t>(--filled_), static_cast<std::size_t>(slot));
     return true;
   }
-  // Reads the next element into a slot, the one after the last or one that was drawn; notes the end.
+  // Reads the next element into a slot, which is the one after the last or one whose element was drawn. Notes the end
+  // of the source.
   void take_in(std::int64_t slot) {
     if (!store_.take(source_, static_cast<std::size_t>(slot)))
       ended_ = true;
@@ -191,7 +193,7 @@ private:
   bool ended_ = false;
 };
 
-// Over a source that gives any element at any time: no copies, and a position of two numbers.
+// The shuffle over a source that can give any element at any time. It holds no copies, and its position is two numbers.
 template <indexed_dataset Source>
 class shuffled_dataset<Source> final : public composable<shuffled_dataset<Source>> {
 public:

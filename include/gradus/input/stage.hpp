@@ -1,28 +1,27 @@
-// This header defines datasets and the functions of all of them.
+// This header defines datasets and the functions that all of them have.
 //
-// A dataset is a value that yields elements: a row of components, each with a name, a dtype and extents. It writes
-// them into memory that the caller has; it allocates nothing while it runs. Stages wrap a dataset in a dataset, so a
-// pipeline is one type that the compiler sees through:
+// A dataset is a value that yields elements. An element is a row of components, each with a name, a dtype and extents.
+// A dataset writes elements into memory of the caller and allocates nothing while it runs. A stage wraps a dataset in
+// another dataset, so a pipeline is one type, which the compiler can optimize as a whole:
 //
 //   auto input = idx("data/mnist/train").shuffle(60000).repeat().batch(128);
 //
 // To write your own, derive from composable<yours> and provide
-//   element_spec()           the components, the same for all elements; lives as long as the dataset
-//   pull(out, first, n)      write the next n elements into rows first, first+1, ... of the arrays `out`, return how
-//                            many: fewer than n only at the end. An empty `out` passes over them without writing
-//   rewind()                 begin the next iteration
-//   define(text)             append the kind of this dataset, with all that decides the order of elements
-//   write(position) const    append where it stands
-//   read(position)           stand there; take nothing unless position.apply()
-// and, if any element can be had at any time, so that shuffle need not hold copies:
-//   size()                   how many elements
-//   element(i, out, row)     write element i into row `row`
-// and if you like
-//   pull(datum)              the next element (of a batched dataset: batch) with its own extents; false at the end.
-//   This
-//                            is required where element_spec() holds any_extent
-//   cardinality()            how many elements (batches) an iteration has
-//   external_state()         the name of the state that the stream depends on besides the position; empty: none
+//   element_spec()           returns the components, the same for all elements; they live as long as the dataset
+//   pull(out, first, n)      writes the next n elements into rows first, first+1, ... of the arrays `out` and returns
+//                            how many, fewer than n only at the end. With an empty `out` it passes over them
+//   rewind()                 begins the next iteration
+//   define(text)             appends the kind of this dataset, with all that decides the order of elements
+//   write(position) const    appends the position at which the dataset stands
+//   read(position)           goes to a position; changes nothing unless position.apply()
+// and, if it can give any element at any time, so that shuffle need not hold copies:
+//   size()                   returns the number of elements
+//   element(i, out, row)     writes element i into row `row`
+// and optionally
+//   pull(datum)              reads the next element (of a batched dataset: batch) with its own extents; returns false
+//                            at the end. It is required if element_spec() holds any_extent
+//   cardinality()            returns the number of elements (batches) of an iteration
+//   external_state()         returns the name of the state that the stream depends on besides the position, or ""
 //
 // dataset.hpp lists the stages that most programs need, combinators.hpp all of them.
 #pragma once
@@ -53,8 +52,8 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// Every dataset has these functions. The stages named here live in the headers of their names; dataset.hpp brings them
-// all.
+// Every dataset has these functions. The stages are defined in headers of their own; dataset.hpp includes those of
+// shuffle, repeat, take, skip, batch, prefetch and shard.
 template <class Self>
 class composable : public blob {
 public:
@@ -65,7 +64,7 @@ public:
   auto shuffle(std::int64_t buffer, std::uint64_t seed = 0, bool reshuffle_each_iteration = true) && {
     return shuffled_dataset<Self>(std::move(self()), buffer, seed, reshuffle_each_iteration);
   }
-  // n times over, or for ever (repeat.hpp).
+  // Returns the elements n times over, or, for -1, for ever (repeat.hpp).
   auto repeat(std::int64_t n = -1) const& { return repeated_dataset<Self>(self(), n); }
   auto repeat(std::int64_t n = -1) && { return repeated_dataset<Self>(std::move(self()), n); }
   // Returns the first n elements (of batches: batches), -1 for all (repeat.hpp).
@@ -74,7 +73,7 @@ public:
   // Returns all but the first n elements (of batches: batches) (repeat.hpp).
   auto skip(std::int64_t n) const& { return skipped_dataset<Self>(self(), n); }
   auto skip(std::int64_t n) && { return skipped_dataset<Self>(std::move(self()), n); }
-  // n elements at a time, as a trainer consumes them (batch.hpp).
+  // Returns batches of n elements, as a trainer consumes them (batch.hpp).
   auto batch(std::int64_t n, bool drop_remainder = false) const&
     requires(!batched_dataset<Self>)
   {
@@ -91,18 +90,19 @@ public:
   // Adds a thread that reads up to n elements (of batches: batches) ahead (prefetch.hpp).
   auto prefetch(std::int64_t n) && { return prefetched_dataset<Self>(std::move(self()), n); }
   auto prefetch(std::int64_t n) const& { return prefetched_dataset<Self>(self(), n); }
-  // The thread is one of `run`.
+  // The same, with a thread that `run` starts.
   auto prefetch(std::int64_t n, const task_system& run) && {
     return prefetched_dataset<Self>(std::move(self()), n, run);
   }
   auto prefetch(std::int64_t n, const task_system& run) const& { return prefetched_dataset<Self>(self(), n, run); }
 
-  // Every count-th element, beginning with number `index` (shard.hpp).
+  // Returns every count-th element, beginning with number `index` (shard.hpp).
   auto shard(std::int64_t count, std::int64_t index) const& { return shard_of<Self>(self(), count, index); }
   auto shard(std::int64_t count, std::int64_t index) && { return shard_of<Self>(std::move(self()), count, index); }
 
-  // The others hold their source without its type (any_dataset.hpp); each has its header.
-  // f(datum&) changes an element, of a batched dataset a batch, and keeps its components (map.hpp).
+  // The stages below hold their source as an any_dataset (any_dataset.hpp); each has a header of its own.
+
+  // Calls f(datum&), which changes an element (of a batched dataset: a batch) and keeps its components (map.hpp).
   auto map(auto f, const map_options& how = {}) && {
     GRADUS_NEEDS_HEADER(map, map, mapped_dataset<batched_dataset<Self>>);
     return mapped_dataset<batched_dataset<Self>>(std::move(*this).detached(), std::move(f), how);
@@ -111,7 +111,7 @@ public:
     GRADUS_NEEDS_HEADER(map, map, mapped_dataset<batched_dataset<Self>>);
     return mapped_dataset<batched_dataset<Self>>(detached(), std::move(f), how);
   }
-  // f(const datum& from, datum& to) makes another element, of the components `to` (map.hpp).
+  // Calls f(const datum& from, datum& to), which makes another element, with the components `to` (map.hpp).
   auto map(components to, auto f, const map_options& how = {}) && {
     GRADUS_NEEDS_HEADER(map, map, mapped_dataset<batched_dataset<Self>>);
     return mapped_dataset<batched_dataset<Self>>(std::move(*this).detached(), std::move(to), std::move(f), how);
@@ -120,7 +120,7 @@ public:
     GRADUS_NEEDS_HEADER(map, map, mapped_dataset<batched_dataset<Self>>);
     return mapped_dataset<batched_dataset<Self>>(detached(), std::move(to), std::move(f), how);
   }
-  // Those for which keep(const datum&) (filter.hpp).
+  // Returns the elements for which keep(const datum&) returns true (filter.hpp).
   auto filter(auto keep, const call_options& how = {}) && {
     GRADUS_NEEDS_HEADER(filter, filter, filtered_dataset<batched_dataset<Self>>);
     return filtered_dataset<batched_dataset<Self>>(std::move(*this).detached(), std::move(keep), how);
@@ -129,7 +129,7 @@ public:
     GRADUS_NEEDS_HEADER(filter, filter, filtered_dataset<batched_dataset<Self>>);
     return filtered_dataset<batched_dataset<Self>>(detached(), std::move(keep), how);
   }
-  // This and then `other` (concatenate.hpp).
+  // Returns the elements of this dataset and then those of `other` (concatenate.hpp).
   template <class Other>
   auto concatenate(Other&& other) && {
     GRADUS_NEEDS_HEADER(concatenate, concatenate, concatenated_dataset<batched_dataset<Self>>);
@@ -140,12 +140,13 @@ public:
     GRADUS_NEEDS_HEADER(concatenate, concatenate, concatenated_dataset<batched_dataset<Self>>);
     return concatenated_dataset<batched_dataset<Self>>(detached(), std::forward<Other>(other));
   }
-  // Read once, then kept: in memory, or in a file (cache.hpp).
+  // Reads the elements once, and keeps them in memory or in a file (cache.hpp).
   auto cache(std::string path = {}) && {
     GRADUS_NEEDS_HEADER(cache, cache, cached_dataset<batched_dataset<Self>>);
     return cached_dataset<batched_dataset<Self>>(std::move(*this).detached(), std::move(path));
   }
-  // `log` gets the line that says why a file is written again; without it the line goes to stderr.
+  // The same. `log` is called with the line that tells why a file is written again; without `log` the line goes to
+  // stderr.
   template <class Log>
   auto cache(std::string path, Log log) && {
     GRADUS_NEEDS_HEADER(cache, cache, cached_dataset<batched_dataset<Self>>);
@@ -155,7 +156,7 @@ public:
     GRADUS_NEEDS_HEADER(cache, cache, cached_dataset<batched_dataset<Self>>);
     return cached_dataset<batched_dataset<Self>>(detached(), std::move(path));
   }
-  // A component "index" in front, which counts from `start` (enumerate.hpp).
+  // Adds a component "index" in front, which counts from `start` (enumerate.hpp).
   auto enumerate(std::int64_t start = 0) && {
     GRADUS_NEEDS_HEADER(enumerate, enumerate, detail::later<Self, enumerated_dataset>);
     return detail::later<Self, enumerated_dataset>(std::move(*this).detached(), start);
@@ -164,8 +165,8 @@ public:
     GRADUS_NEEDS_HEADER(enumerate, enumerate, detail::later<Self, enumerated_dataset>);
     return detail::later<Self, enumerated_dataset>(detached(), start);
   }
-  // Returns the elements `stride` apart, `size` of them stacked, a window every `shift` elements; shift 0 is `size`
-  // (window.hpp).
+  // Returns windows, each of `size` stacked elements that are `stride` apart. A window begins every `shift` elements;
+  // shift 0 means `size` (window.hpp).
   auto window(std::int64_t size, std::int64_t shift = 0, std::int64_t stride = 1, bool drop_remainder = false) && {
     GRADUS_NEEDS_HEADER(window, window, detail::later<Self, windowed_dataset>);
     return detail::later<Self, windowed_dataset>(std::move(*this).detached(), size, shift, stride, drop_remainder);
@@ -174,7 +175,7 @@ public:
     GRADUS_NEEDS_HEADER(window, window, detail::later<Self, windowed_dataset>);
     return detail::later<Self, windowed_dataset>(detached(), size, shift, stride, drop_remainder);
   }
-  // Each element once (unique.hpp).
+  // Returns each element once (unique.hpp).
   auto unique() && {
     GRADUS_NEEDS_HEADER(unique, unique, detail::later<Self, unique_elements>);
     return detail::later<Self, unique_elements>(std::move(*this).detached());
@@ -183,7 +184,7 @@ public:
     GRADUS_NEEDS_HEADER(unique, unique, detail::later<Self, unique_elements>);
     return detail::later<Self, unique_elements>(detached());
   }
-  // n elements at a time, padded to one length (padded_batch.hpp).
+  // Returns batches of n elements, padded to one length (padded_batch.hpp).
   auto padded_batch(std::int64_t n, const detail::later<Self, padded_batch_options>& how = {}) && {
     GRADUS_NEEDS_HEADER(padded_batch, padded_batch, detail::later<Self, padded_batches>);
     return detail::later<Self, padded_batches>(std::move(*this).detached(), n, how);
@@ -192,7 +193,7 @@ public:
     GRADUS_NEEDS_HEADER(padded_batch, padded_batch, detail::later<Self, padded_batches>);
     return detail::later<Self, padded_batches>(detached(), n, how);
   }
-  // Batches of elements of about the same length (bucket.hpp).
+  // Returns batches of elements of about the same length (bucket.hpp).
   auto bucket_by_sequence_length(auto length, const detail::later<Self, bucket_options>& how) && {
     GRADUS_NEEDS_HEADER(bucket_by_sequence_length, bucket, detail::later<Self, bucketed_batches>);
     return detail::later<Self, bucketed_batches>(std::move(*this).detached(), std::move(length), how);
@@ -201,8 +202,8 @@ public:
     GRADUS_NEEDS_HEADER(bucket_by_sequence_length, bucket, detail::later<Self, bucketed_batches>);
     return detail::later<Self, bucketed_batches>(detached(), std::move(length), how);
   }
-  // Returns the elements, of components `to`, of the datasets that f makes of each element: one after the other
-  // (interleave.hpp).
+  // Returns the elements, which have the components `to`, of the datasets that f makes of each element, one dataset
+  // after the other (interleave.hpp).
   auto flat_map(components to, auto f, const call_options& how = {}) && {
     GRADUS_NEEDS_HEADER(flat_map, interleave, detail::later<Self, interleaved_dataset>);
     return detail::later<Self, interleaved_dataset>(std::move(*this).detached(), std::move(to), std::move(f), how);
@@ -211,7 +212,7 @@ public:
     GRADUS_NEEDS_HEADER(flat_map, interleave, detail::later<Self, interleaved_dataset>);
     return detail::later<Self, interleaved_dataset>(detached(), std::move(to), std::move(f), how);
   }
-  // The same, of several at a time by turns (interleave.hpp).
+  // The same, but several datasets are open at a time and take turns (interleave.hpp).
   auto interleave(components to, auto f, const detail::later<Self, interleave_options>& how) && {
     GRADUS_NEEDS_HEADER(interleave, interleave, detail::later<Self, interleaved_dataset>);
     return detail::later<Self, interleaved_dataset>(std::move(*this).detached(), std::move(to), std::move(f), how);
@@ -220,8 +221,8 @@ public:
     GRADUS_NEEDS_HEADER(interleave, interleave, detail::later<Self, interleaved_dataset>);
     return detail::later<Self, interleaved_dataset>(detached(), std::move(to), std::move(f), how);
   }
-  // Elements are gathered by key, window_size of each; the elements of the dataset that `reduce` makes of a full window
-  // come out (group_by_window.hpp).
+  // Gathers elements by key. When a key has window_size of them, `reduce` makes a dataset of this window, whose
+  // elements are returned (group_by_window.hpp).
   auto group_by_window(components to, auto key, auto reduce, auto window_size, const call_options& how = {}) && {
     GRADUS_NEEDS_HEADER(group_by_window, group_by_window, detail::later<Self, grouped_dataset>);
     return detail::later<Self, grouped_dataset>(std::move(*this).detached(), std::move(to), std::move(key),
@@ -232,7 +233,8 @@ public:
     return detail::later<Self, grouped_dataset>(detached(), std::move(to), std::move(key), std::move(reduce),
                                                 std::move(window_size), how);
   }
-  // Elements that are batches already, of at most n rows, become batches for a trainer (batch.hpp has the other way).
+  // Returns elements that are batches already, of at most n rows, as batches for a trainer (batch.hpp makes batches of
+  // single elements).
   auto as_batches(std::int64_t n) && {
     GRADUS_NEEDS_HEADER(as_batches, as_batches, detail::later<Self, regarded_batches>);
     return detail::later<Self, regarded_batches>(std::move(*this).detached(), n);
@@ -241,22 +243,21 @@ public:
     GRADUS_NEEDS_HEADER(as_batches, as_batches, detail::later<Self, regarded_batches>);
     return detail::later<Self, regarded_batches>(detached(), n);
   }
-  // f(this): a pipeline's part with a name of its own.
+  // Returns f(this), so that a part of a pipeline can be a function.
   auto apply(auto&& f) && { return f(std::move(self())); }
   auto apply(auto&& f) const& { return f(self()); }
 
-  // Returns the number of elements (batches) of one iteration; infinite_cardinality, or
-  // unknown_cardinality.
+  // Returns the number of elements (batches) of one iteration, or infinite_cardinality, or unknown_cardinality.
   std::int64_t cardinality() const {
     if constexpr (indexed_dataset<Self>)
       return self().size();
     else
       return unknown_cardinality;
   }
-  // Returns the state that the stream depends on besides its position; empty: none.
+  // Returns the name of the state that the stream depends on besides its position, or "" if there is none.
   std::string external_state() const { return {}; }
-  // Sets the policy of save for that state, if this is the last stage of the pipeline; the default is fail. `log` gets
-  // the warning.
+  // Sets the policy of save for that state, if this is the last stage of the pipeline; the default is fail. `log` is
+  // called with the warning.
   Self on_external_state(external_state_policy policy) && {
     rule_ = std::make_shared<const detail::external_state_rule>(policy);
     return std::move(self());
@@ -267,17 +268,17 @@ public:
     return std::move(self());
   }
 
-  // for (const datum& e : dataset) gives the elements from here on.
+  // The loop for (const datum& e : dataset) gives the elements from the present position on.
   auto begin() { return unit_iterator<Self>(self()); }
   std::default_sentinel_t end() const { return {}; }
-  // The next element, of a batched dataset the next batch, with its extents; false at the end.
+  // Reads the next element (of a batched dataset: batch) with its extents. Returns false at the end.
   bool next(datum& out) { return detail::read_unit(self(), out); }
 
-  // Writes the next element or batch into `out`, one array for each component of element_spec().
-  //   a dataset: one element, arrays of the component's extents; returns false at the end.
-  //   a batched dataset: up to batch_size() elements, arrays with room for so many rows; returns how many, 0 at the
-  //   end.
-  // Error: invalid_argument if an array does not fit its component.
+  // Writes the next element or batch into `out`, which has one array for each component of element_spec().
+  // A dataset writes one element into arrays of the components' extents, and returns false at the end.
+  // A batched dataset writes up to batch_size() elements into arrays with room for so many rows, and returns how many,
+  // 0 at the end.
+  // Raises invalid_argument if an array does not fit its component.
   auto next(std::span<const tensor_view> out) {
     if constexpr (batched_dataset<Self>) {
       check(out, self().batch_size());
@@ -295,10 +296,11 @@ public:
     return self().pull(out, 0, n);
   }
 
-  // The position, as one entry: where the next element comes from, epochs and random draws included.
+  // Adds the position to a list of state as one entry: where the next element comes from, with epochs and random draws.
   void remembers(state_list& list, std::string_view name = "input") { list.dynamic(name, *this); }
 
-  // Error: failed_precondition if the stream depends on more, and on_external_state did not allow it.
+  // Raises failed_precondition if the stream depends on state besides the position, and on_external_state did not allow
+  // it.
   void save(std::vector<std::byte>& out) const override {
     if (rule_ == nullptr)
       save(out, detail::external_state_rule(external_state_policy::fail));
@@ -318,7 +320,7 @@ public:
     to.bytes(std::as_bytes(std::span(definition)));
     self().write(to);
   }
-  // Errors: data_loss if the position is damaged, or one in another pipeline; then this one stays where it is.
+  // Raises data_loss if the position is damaged or belongs to another pipeline; this pipeline then stays where it is.
   void load(std::span<const std::byte> in) override {
     std::string definition;
     self().define(definition);
@@ -339,7 +341,7 @@ public:
     }
   }
 
-  // Where no step was made, a pipeline that was repaired takes the place of the one that failed.
+  // Returns true: if no step was made, a repaired pipeline may take the place of the one that failed.
   bool may_start_anew() const override { return true; }
 
 protected:

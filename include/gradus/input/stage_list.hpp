@@ -50,8 +50,8 @@ struct interleave_options;
 
 // Options of a function that `map` calls.
 struct map_options {
-  int parallel = 0;       // so many threads of its own call it, in order; 0: the thread that pulls the element does
-  bool stateful = false;  // it depends on more than its argument (external_state_policy)
+  int parallel = 0;       // number of threads that call it; results keep their order; 0: the thread that pulls calls it
+  bool stateful = false;  // the function depends on more than its argument (external_state_policy)
   // The task system that starts those threads (base/tasks.hpp); null: the system's threads.
   std::shared_ptr<task_driver> driver = {};
 };
@@ -67,7 +67,8 @@ concept complete = requires { sizeof(Stage); };
 
 }  // namespace gradus
 
-// A stage whose header is missing is refused in a sentence; the compiler's own words are about incomplete classes.
+// If the header of a stage is missing, this macro gives an error that names the header; the compiler's own error would
+// be about incomplete classes.
 #define GRADUS_NEEDS_HEADER(stage, header, ...)                                                                 \
   static_assert(detail::complete<__VA_ARGS__>, "gradus: ." #stage "(...) needs #include <gradus/input/" #header \
                                                ".hpp>; <gradus/data.hpp> has all stages and readers")

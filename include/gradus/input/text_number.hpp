@@ -1,5 +1,5 @@
 // These functions parse numbers in text as std::from_chars does, with the same result to the last bit, but faster for
-// the short ones that files are full of.
+// short numbers, which are most of those in files.
 #pragma once
 #include <algorithm>
 #include <bit>
@@ -15,11 +15,11 @@ namespace gradus::inline GRADUS_BUILD::detail {
 
 constexpr bool is_digit(char c) { return static_cast<unsigned char>(c - '0') < 10; }
 
-// Parses the integer at `p`; returns the place behind it, or nullptr if there is none, or one that does not fit.
+// Parses the integer at `p`. Returns the place behind it, or nullptr if there is no integer, or one that does not fit.
 template <class Integer>
   requires std::is_integral_v<Integer>
 const char* number_at(const char* p, const char* end, Integer& out) {
-  // So many digits fit for certain.
+  // This many digits always fit.
   constexpr int certain = std::numeric_limits<Integer>::digits10;
   const char* at = p;
   const bool minus = at != end && *at == '-';
@@ -37,9 +37,10 @@ const char* number_at(const char* p, const char* end, Integer& out) {
   return at;
 }
 
-// The same for a floating-point number. Digits that make an integer below 2^53 and a power of ten up to 22 are exact in
-// double, so that one multiplication or division rounds once (Clinger, How to read floating point numbers accurately,
-// 1990); a float made of the result is the nearest one too, unless the result lies half-way between two floats.
+// Parses the floating-point number at `p`, with the same results. If the digits make an integer below 2^53 and the
+// power of ten is at most 22, both are exact in double, so one multiplication or division rounds only once (Clinger,
+// How to read floating point numbers accurately, 1990). A float made of this double is the nearest one too, unless the
+// double lies half-way between two floats.
 template <class Float>
   requires std::is_floating_point_v<Float>
 const char* number_at(const char* p, const char* end, Float& out) {
@@ -53,7 +54,7 @@ const char* number_at(const char* p, const char* end, Float& out) {
   const bool minus = at != end && *at == '-';
   at += minus;
   const char* const first = at;
-  std::uint64_t digits = 0;  // wraps if there are too many, which their number tells
+  std::uint64_t digits = 0;  // wraps if there are too many digits, which `count` shows
   for (; at != end && is_digit(*at); ++at) digits = digits * 10 + static_cast<std::uint64_t>(*at - '0');
   std::int64_t count = at - first, power = 0;
   if (at != end && *at == '.') {
@@ -79,8 +80,8 @@ const char* number_at(const char* p, const char* end, Float& out) {
   return at;
 }
 
-// Returns whether `field` is a number and nothing else, but for blanks around it; as in TensorFlow, a float may begin
-// with + and becomes 0 or infinite beyond its range.
+// Returns whether `field` is a number and nothing else, except for blanks around it. As in TensorFlow, a float may
+// begin with +, and a float beyond its range becomes 0 or infinite.
 template <class Number>
 bool is_number(std::string_view field, Number& out) {
   constexpr std::string_view blanks = " \t\v\f";

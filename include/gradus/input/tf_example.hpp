@@ -13,15 +13,15 @@
 //   fixed_len_sequence_feature   float32 or int64 [any_extent, its extents]; padded_batch fills up
 //   sparse_feature               its values [any_extent], and "<name>_indices" int64 [any_extent]
 //
-// Of datasets whose elements are records, wherever they are from:
+// A dataset whose elements are records, from any source, is parsed by one of these:
 //
 //   records.apply(parse_example_dataset(spec))                                            TensorFlow's name for it
 //   records.map(example_components(spec), example_parser(spec), {.parallel = 4})          by several threads
 //   const features batch = parse_example_batch(records, 128, spec)                        for feature columns
 //
-// An example that cannot be parsed is an error (invalid_argument, data_loss; parse_example.hpp) with file, record and
-// byte, and the next pull goes on behind it; with ignore_errors it is counted instead. Rows of a batch that come before
-// it are lost with it, as in TensorFlow.
+// An example that cannot be parsed is an error (invalid_argument or data_loss; see parse_example.hpp), which names the
+// file, the record and the byte, and the next pull goes on behind it; with ignore_errors the example is only counted.
+// The rows of a batch that come before it are lost with it, as in TensorFlow.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -37,8 +37,8 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// Returns the components that examples become. Error: invalid_argument for texts that are more than one string, and for
-// a name that comes twice.
+// Returns the components of the elements that examples become. Raises invalid_argument for a text feature of more than
+// one string, and for a name that comes twice.
 components example_components(const example_spec& spec);
 
 namespace detail {
@@ -48,7 +48,7 @@ class example_decoder {
 public:
   explicit example_decoder(std::shared_ptr<const example_spec> spec) : spec_(std::move(spec)), found_(*spec_) {}
 
-  // `memory(k, extents)` is where component k goes.
+  // `memory(k, extents)` returns where component k is written.
   template <class Memory>
   void parse(std::span<const std::byte> message, const example_place& place, Memory&& memory) {
     place.reading([&] {
@@ -128,7 +128,7 @@ inline auto memory_of(datum& d) {
 
 }  // namespace detail
 
-// A function for map: the record in the first component becomes the components of the spec.
+// A function for map. It parses the record in the first component into the components of the spec.
 class example_parser {
 public:
   explicit example_parser(example_spec spec) : spec_(std::make_shared<const example_spec>(std::move(spec))) {}
@@ -138,11 +138,11 @@ private:
   std::shared_ptr<const example_spec> spec_;
 };
 
-// Examples of a dataset of records.
+// Gives the examples of a dataset of records.
 template <dataset Source>
 class parsed_examples final : public composable<parsed_examples<Source>> {
 public:
-  // Error: invalid_argument if the source's elements are no records.
+  // Raises invalid_argument if the source's elements are not records.
   parsed_examples(Source source, example_spec spec, bool ignore_errors = false)
       : source_(std::move(source)),
         spec_(example_components(spec)),
@@ -176,7 +176,7 @@ public:
     source_.rewind();
     read_ = 0;
   }
-  // Examples, and records below, that ignore_errors left out.
+  // Returns the number of examples that ignore_errors left out, and of records that the source left out.
   std::int64_t skipped() const {
     if constexpr (requires { source_.skipped(); })
       return skipped_ + source_.skipped();
@@ -202,7 +202,8 @@ public:
   }
 
 private:
-  // The next example that can be parsed: use(parse), where parse(memory) does it.
+  // Finds the next example that can be parsed, and calls use(parse), where parse(memory) parses it. Returns false at
+  // the end.
   template <class Use>
   bool parse_next(Use&& use) {
     for (std::span<const std::byte> record; next_record(record);) {
@@ -237,14 +238,14 @@ private:
   detail::example_decoder decoder_;
   bool ignore_errors_ = false;
   std::int64_t read_ = 0, skipped_ = 0;
-  datum record_, passed_over_;  // on their way; no state
+  datum record_, passed_over_;  // buffers; not part of the position
 };
 
-// Errors: those of example_components.
+// Raises the errors of example_components.
 parsed_examples<tf_record_dataset> tf_example(file_list files, example_spec spec, const tf_record_options& options = {},
                                               const any_file_system& fs = {});
 
-// This stage, for apply, parses records.
+// Options of parse_example_dataset, which returns a stage for `apply` that parses records.
 struct example_parsing {
   bool ignore_errors = false;
 };
@@ -255,7 +256,7 @@ inline auto parse_example_dataset(example_spec spec, const example_parsing& how 
   };
 }
 
-// The next records, at most n, as a batch of features; at the end it has no rows.
+// Reads the next n records at most, and returns them as a batch of features. At the end the batch has no rows.
 template <dataset Source>
 features parse_example_batch(Source& records, std::int64_t n, const example_spec& spec) {
   detail::example_batch found(spec);

@@ -14,7 +14,7 @@ GRADUS_BODY tf_record_dataset& tf_record_dataset::operator=(const tf_record_data
 }
 
 GRADUS_BODY bool tf_record_dataset::next_record(std::span<const std::byte>& payload) {
-  if (stream_) {  // mostly it is all there
+  if (stream_) {  // mostly the whole record is in the buffer
     const auto ready = stream_->ahead(0);
     if (is_header(ready)) {
       const std::uint64_t n = detail::get_fixed(ready.data(), 8);
@@ -48,7 +48,7 @@ GRADUS_BODY std::string tf_record_dataset::place() const {
 }
 
 GRADUS_BODY void tf_record_dataset::define(std::string& to) const {
-  std::uint32_t names = 0;  // the directories do not count, the names do
+  std::uint32_t names = 0;  // only the file names are compared, not the directories
   for (const auto& f : *files_) names = extend(extend(names, file_name_of(f)), "/");
   to += text("tf_record(", files_->size(), files_->size() == 1 ? " file \"" : " files from \"",
              file_name_of(files_->front()), "\" on, ", names, ")");
@@ -89,7 +89,7 @@ GRADUS_BODY bool tf_record_dataset::open(std::string& problem) {
           : is_gzip(start) ? compression_type::gzip
           : is_zlib(start) ? compression_type::zlib
                            : compression_type::none;
-  if (start.empty()) how = compression_type::none;  // no bytes are no records, in every compression
+  if (start.empty()) how = compression_type::none;  // an empty file has no records, whatever its compression
   if ((how == compression_type::gzip && !is_gzip(start)) || (how == compression_type::zlib && !is_zlib(start))) {
     problem = text("tf_record \"", path(at_.file), "\": expected ", name_of(how),
                    " data, found something else at byte 0; let the compression be found out (automatic)");
@@ -141,7 +141,7 @@ GRADUS_BODY void tf_record_dataset::advance(std::size_t bytes) {
   while (at_.file < static_cast<std::int64_t>(files_->size())) {
     std::string problem;
     if (step(payload, problem)) return true;
-    if (problem.empty()) continue;  // a file's end
+    if (problem.empty()) continue;  // the end of a file
     if (!options_.ignore_errors) raise(too_long_ ? status::resource_exhausted : status::data_loss, problem);
     ++at_.skipped;
   }

@@ -1,5 +1,5 @@
-// unique gives each element once, the first time it comes. Elements are equal if all bytes are. It remembers all of
-// them, and so does its position.
+// unique gives each element once, the first time it comes. Two elements are equal if all their bytes are. The stage
+// keeps all elements that it has given, and so does its position.
 #pragma once
 #include <set>
 

@@ -1,4 +1,4 @@
-// The stages that work unit by unit share this class: an element, or a batch, at a time as a datum.
+// The stages that handle one unit (an element, or a batch) at a time, as a datum, share this class.
 #pragma once
 #include <cstring>
 #include <functional>
@@ -7,12 +7,13 @@
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
-// Elements or rows of `unit` into rows `first`... of the caller's arrays; how many.
+// Copies the element, or the rows of the batch, in `unit` into the caller's arrays from row `first` on. Returns how
+// many rows it copied.
 std::int64_t copy_rows(const datum& unit, bool batched, const components& spec, std::span<const tensor_view> out,
                        std::int64_t first);
 
-// Self has `bool pull_unit(datum&)`; of a batched one its units have a first extent more, the rows, the same for all
-// components and not 0.
+// Self has `bool pull_unit(datum&)`. If it is batched, its units have one extent more in front, the rows, which is the
+// same for all components and not 0.
 template <class Self, bool Batched>
 class unit_stage : public composable<Self> {
 public:
@@ -30,14 +31,15 @@ public:
   bool pull(datum& out) { return static_cast<Self&>(*this).pull_unit(out); }
 
 private:
-  datum unit_;  // on its way; no state
+  datum unit_;  // a buffer; not part of the position
 };
 
-// Writes positions of datasets that a user's function made, with their definitions: the function may have changed.
+// These functions write and read the position of a dataset that a user's function made, with its definition, since the
+// function may have changed.
 void write_made(position_writer& to, const any_dataset& d);
 void read_made(position_reader& from, any_dataset& d);
 
-// A list of data in a position.
+// These functions write a list of data to a position, and read it.
 template <class List>
 void write_data(position_writer& to, const List& list) {
   to.number(static_cast<std::int64_t>(list.size()));
@@ -47,7 +49,7 @@ template <class List>
 List read_data(position_reader& from, const components& spec, std::string_view what,
                std::int64_t most = std::numeric_limits<std::int64_t>::max()) {
   List list;
-  // Elements without a byte would let a damaged count fill the memory.
+  // The bytes that are left bound the count: elements without a byte would let a damaged count fill the memory.
   const auto n = from.number(0, std::min<std::int64_t>(most, static_cast<std::int64_t>(from.left())), what);
   for (std::int64_t i = 0; i < n; ++i) {
     list.emplace_back();

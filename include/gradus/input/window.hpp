@@ -1,11 +1,11 @@
-// window stacks elements that follow one another.
+// window stacks successive elements.
 //
 //   .window(5, 1, 1, true)      0..4, 1..5, 2..6, ...
 //   .window(2, 2)               0 1, 2 3, ..., and the rest
 //
-// Window k holds elements k * shift + j * stride for j below size. At the end windows hold the remaining elements,
-// unless drop_remainder. tf.data gives a dataset for each window; here a window is one element with a first extent
-// more, on which flat_map with from_tensor_slices makes that dataset, and as_batches a batch.
+// Window k holds the elements k * shift + j * stride for j below size. Without drop_remainder, the windows at the end
+// hold the elements that are left. tf.data gives a dataset for each window. Here a window is one element with one
+// extent more in front: flat_map with from_tensor_slices makes that dataset of it, and as_batches makes a batch of it.
 #pragma once
 #include <deque>
 
@@ -28,7 +28,7 @@ public:
 
 private:
   any_dataset source_;
-  std::int64_t size_, shift_, stride_, target_ = 0;  // target: elements that a whole window reaches over
+  std::int64_t size_, shift_, stride_, target_ = 0;  // target: elements from the first to the last of a whole window
   bool drop_remainder_, ended_ = false;
   components spec_;
   std::deque<datum> held_;

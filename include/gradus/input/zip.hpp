@@ -1,4 +1,4 @@
-// zip_datasets gives elements of several datasets side by side, as long as all of them have one.
+// zip_datasets gives the elements of several datasets side by side; it ends with the first dataset that ends.
 //
 //   auto both = zip_datasets(images, labels);    the components of the first, then those of the second, ...
 #pragma once
@@ -12,7 +12,7 @@ namespace gradus::inline GRADUS_BUILD {
 template <bool Batched>
 class zipped_dataset final : public detail::unit_stage<zipped_dataset<Batched>, Batched> {
 public:
-  // Errors: invalid_argument for none, for two components of one name, for different batch sizes.
+  // Raises invalid_argument for no dataset, for two components of one name, and for different batch sizes.
   explicit zipped_dataset(std::vector<any_units<Batched>> sources)
       : sources_(std::move(sources)), units_(sources_.size()) {
     if (sources_.empty()) raise(status::invalid_argument, "zip_datasets: expected at least one dataset");
@@ -48,7 +48,7 @@ public:
         if (const auto bytes = unit[k].bytes(); !bytes.empty())
           std::memcpy(to.mutable_data(), bytes.data(), bytes.size());
       }
-    if (Batched) detail::check_unit(out, spec_, true, "zip_datasets");  // two last batches may differ
+    if (Batched) detail::check_unit(out, spec_, true, "zip_datasets");  // the last batches may differ in rows
     return true;
   }
   void rewind() {
@@ -85,7 +85,7 @@ private:
   components spec_;
 };
 
-// Returns the elements of datasets, or batches of batched ones.
+// Zips datasets of elements, or batched datasets.
 template <dataset First, dataset... Rest>
 auto zip_datasets(First first, Rest... rest) {
   constexpr bool batched = batched_dataset<First>;
