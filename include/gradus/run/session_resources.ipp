@@ -40,7 +40,7 @@ GRADUS_BODY void session_resources::reset() {
   objects_.clear();
 }
 
-// The mutex is held while they are closed, so that none of them ends under the call.
+// The mutex is held while they are closed, so that no session is destroyed during the call.
 GRADUS_BODY void session_resources::close_sessions(const std::string& why) {
   const std::lock_guard lock(sessions_mutex_);
   if (closed_.empty()) closed_ = why;
@@ -48,7 +48,8 @@ GRADUS_BODY void session_resources::close_sessions(const std::string& why) {
 }
 GRADUS_BODY void session_resources::abort_sessions(const std::string& why) {
   const std::lock_guard lock(sessions_mutex_);
-  for (detail::session_end* const s : sessions_) s->closing.cancel(why, status::aborted);  // unless it is closed
+  for (detail::session_end* const s : sessions_)
+    s->closing.cancel(why, status::aborted);  // unless it is closed already
 }
 GRADUS_BODY void session_resources::enter(detail::session_end& s) {
   const std::lock_guard lock(sessions_mutex_);
