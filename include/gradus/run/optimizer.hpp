@@ -32,8 +32,8 @@
 namespace gradus::inline GRADUS_BUILD {
 
 struct optimizer_options {
-  std::optional<std::string_view> name = {};  // recorded only
-  bool use_locking = false;                   // recorded
+  std::optional<std::string_view> name = {};  // of slot variables and train ops; unset: the rule's, "Adam"
+  bool use_locking = false;                   // recorded only
 };
 
 // This is a rule with its policies, for train ops of a session's graph. Device sweeps memory, as an updater's does; the

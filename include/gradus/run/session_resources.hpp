@@ -3,7 +3,7 @@
 //
 //   gradus::session_resources box;
 //   gradus::session trains(g, opt, gradus::shared_resources(box));
-//   gradus::session looks(h, gradus::shared_resources(box));   // a variable of h has the memory of that name in g
+//   gradus::session looks(h, gradus::shared_resources(box));   // variables of g and h of one name are one variable
 //
 // Sessions share variables by name, as on a TensorFlow server. The resources must outlive their sessions, and a later
 // session may add more variables. Runs of all these sessions are ordered together: a run that writes a variable

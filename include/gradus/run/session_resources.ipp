@@ -48,8 +48,7 @@ GRADUS_BODY void session_resources::close_sessions(const std::string& why) {
 }
 GRADUS_BODY void session_resources::abort_sessions(const std::string& why) {
   const std::lock_guard lock(sessions_mutex_);
-  for (detail::session_end* const s : sessions_)
-    s->closing.cancel(why, status::aborted);  // unless it is closed already
+  for (detail::session_end* const s : sessions_) s->closing.cancel(why, status::aborted);  // unless it is closed
 }
 GRADUS_BODY void session_resources::enter(detail::session_end& s) {
   const std::lock_guard lock(sessions_mutex_);

@@ -42,8 +42,8 @@ struct slot_storage {};  // how a static stepper stores the slots of its rule: s
 //
 // Checkpoints hold the slots as bfloat16; or as int8, the codes, with the scales beside them under the slot's name and
 // "/scale". The random numbers are a function of (seed, variable, slot, step, element), so a run that is resumed has
-// the same bits; the seed is not the run's. TensorFlow and PyTorch round slots of 16 bits to nearest, and so does
-// bitsandbytes its 8-bit ones.
+// the same bits; the seed is not the run's. TensorFlow and PyTorch round slots of 16 bits to nearest, and
+// bitsandbytes does the same with its 8-bit ones.
 //
 // The policy is for rules on numbers, with or without a clip by the global norm and an average. The compiler refuses
 // rules that measure tensors or evaluate elsewhere, groups of rules, freeze, accumulate, loss scales; constraints,
