@@ -219,7 +219,8 @@ constexpr value mean_pairwise_squared_error(value labels, value predictions, con
   return result;
 }
 
-// Labels are any distribution per row, smoothed to y (1 - s) + s / classes; they get no gradient.
+// Returns softmax_cross_entropy_with_logits, times the weights, reduced. Labels are any distribution per row, smoothed
+// to y (1 - s) + s / classes; they get no gradient.
 constexpr value softmax_cross_entropy(value onehot_labels, value logits, double label_smoothing = 0,
                                       const options& o = {}) {
   return detail::each_of("logits", "softmax_cross_entropy_loss", onehot_labels, logits, o,
@@ -228,7 +229,8 @@ constexpr value softmax_cross_entropy(value onehot_labels, value logits, double 
                            return softmax_cross_entropy_with_logits(x, stop_gradient(y));
                          });
 }
-// Labels are class numbers [...] for logits [..., classes]; the shape [..., 1] is accepted too.
+// Returns sparse_softmax_cross_entropy_with_logits, times the weights, reduced. Labels are class numbers [...] for
+// logits [..., classes]; the shape [..., 1] is accepted too.
 constexpr value sparse_softmax_cross_entropy(value labels, value logits, const options& o = {}) {
   if (!labels && !logits) return {};
   graph& g = logits ? *logits.g : *labels.g;
@@ -245,7 +247,7 @@ constexpr value sparse_softmax_cross_entropy(value labels, value logits, const o
   if (y.rank > 0 && y.rank == logits.dims().rank && y.back() == 1) labels = squeeze(labels, {-1});
   return compute_weighted_loss(gradus::sparse_softmax_cross_entropy(logits, labels), o);
 }
-// Labels are smoothed to y (1 - s) + s / 2.
+// Returns sigmoid_cross_entropy_with_logits, times the weights, reduced. Labels are smoothed to y (1 - s) + s / 2.
 constexpr value sigmoid_cross_entropy(value labels, value logits, double label_smoothing = 0, const options& o = {}) {
   return detail::each_of("logits", "sigmoid_cross_entropy_loss", labels, logits, o,
                          [label_smoothing](value y, value x) {

@@ -10,7 +10,7 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// This is a policy of trainers and static steppers:
+// A trainer or a static stepper with this policy rounds the operands of products to 16-bit precision:
 //
 //   make_trainer<model>(adam{}, mixed_precision<bfloat16>{});
 //   make_trainer<model>(adam{}, mixed_precision<float16>{}, dynamic_loss_scale{});

@@ -17,7 +17,7 @@ namespace kind {
 struct gradient_life {};  // what becomes of a static stepper's gradients: one_by_one, release_gradients
 }  // namespace kind
 
-// The batch goes through the model one example at a time, and makes one update. So the activations need the memory of
+// The batch goes through the model one example at a time, and makes one update, so the activations need the memory of
 // one example, whatever the batch is. A gradient is added to the sum of those of the examples before it as soon as it
 // is final, and its memory is used again; after the last example the sums are divided by N. Loss and scalar metrics are
 // the means over the batch, in double.
