@@ -5,10 +5,10 @@
 //   dense(x, {.units = 10, .kernel_constraint = non_neg});
 //   u.track("w", w, clip_values(-0.01, 0.01));                        // an updater's arrays
 //
-// w <- constraint(w) after the rule has changed w (and after lookahead), before an average reads it. Nothing else is
-// changed: initial values, the values of a restore or an assign, slots. A step that leaves w alone (frozen, skipped, no
-// gradient, still accumulating) leaves it alone altogether. A gradient that comes as rows is refused, as in TensorFlow
-// 1.x. run/constrain.hpp has the arithmetic.
+// w becomes constraint(w) after the rule has changed w (and after lookahead), before an average reads it. Nothing else
+// is changed: initial values, the values of a restore or an assign, slots. A step that leaves w alone (frozen, skipped,
+// no gradient, still accumulating) does not apply the constraint either. A gradient that comes as rows is refused, as
+// in TensorFlow 1.x. run/constrain.hpp has the arithmetic.
 #pragma once
 #include <initializer_list>
 
@@ -41,7 +41,7 @@ struct constraint {
   enum kinds : int { nothing, positive, range, unit, norm, wrong_axes };
   double low = 0, high = 0, rate = 1;
   int kind = nothing;
-  unsigned axes = 0;  // that a norm goes over: from the front, and from the back above them
+  unsigned axes = 0;  // the axes that a norm goes over: counted from the front, and above those bits from the back
 
   constexpr explicit operator bool() const { return kind != nothing; }
   // Returns whether axis i of `rank` is one of them.
@@ -54,30 +54,33 @@ constexpr constraint over_axes(int kind, double low, double high, double rate, c
 }
 }  // namespace detail
 
-// w where w >= 0, else 0 (tf.keras.constraints.NonNeg).
+// Returns w where w >= 0, else 0 (tf.keras.constraints.NonNeg).
 inline constexpr constraint non_neg{.kind = constraint::positive};
-// w in [low, high]: the lambda w: tf.clip_by_value(w, low, high) of many programs.
+// Keeps w in [low, high]: this is the lambda w: tf.clip_by_value(w, low, high) of many programs.
 constexpr constraint clip_values(double low, double high) {
   return {.low = low, .high = high, .kind = constraint::range};
 }
-// Norms are sqrt(sum of w^2) over the axes; one for each index of the other axes. Axis 0, the default, is right for a
-// dense layer's kernel [in, units]; {0, 1, 2} for conv2d's [height, width, in, filters]. epsilon is 1e-7.
+// For the next three, a norm is sqrt(sum of w^2) over the axes; there is one for each index of the other axes. Axis 0,
+// the default, is right for a dense layer's kernel [in, units]; {0, 1, 2} for conv2d's [height, width, in, filters].
+// epsilon is 1e-7.
 //
+// Sets w to w / (epsilon + norm) (UnitNorm).
 // w / (epsilon + norm) (UnitNorm).
 constexpr constraint unit_norm(const axis_set& axes = 0) { return detail::over_axes(constraint::unit, 0, 1, 1, axes); }
-// w min(norm, max_value) / (epsilon + norm) (MaxNorm): also shrinks values that are short enough, by epsilon / norm.
+// Sets w to w min(norm, max_value) / (epsilon + norm) (MaxNorm): this also shrinks values that are short enough, by
+// epsilon / norm.
 constexpr constraint max_norm(double max_value = 2, const axis_set& axes = 0) {
   return detail::over_axes(constraint::norm, 0, max_value, 1, axes);
 }
-// w (rate clip(norm, min_value, max_value) + (1 - rate) norm) / (epsilon + norm) (MinMaxNorm): a rate below 1 goes
-// only part of the way in each step.
+// Sets w to w (rate clip(norm, min_value, max_value) + (1 - rate) norm) / (epsilon + norm) (MinMaxNorm): a rate below 1
+// goes only part of the way in each step.
 constexpr constraint min_max_norm(double min_value = 0, double max_value = 1, double rate = 1,
                                   const axis_set& axes = 0) {
   return detail::over_axes(constraint::norm, min_value, max_value, rate, axes);
 }
 
 namespace detail {
-// Returns the problem of a constraint of a variable of this rank, in words; nullptr: none.
+// Returns the problem of a constraint of a variable of this rank, in words, or nullptr if there is none.
 constexpr const char* constraint_problem(const constraint& c, int rank) {
   if (c.kind == constraint::nothing || c.kind == constraint::positive) return nullptr;
   if (c.kind == constraint::range)

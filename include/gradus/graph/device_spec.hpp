@@ -1,5 +1,5 @@
-// A device_spec holds the parts of TensorFlow's device strings: "/job:ps/replica:0/task:1/device:CPU:0". tf.DeviceSpec
-// (1.15).
+// A device_spec holds the parts of TensorFlow's device strings: "/job:ps/replica:0/task:1/device:CPU:0". As
+// tf.DeviceSpec (1.15).
 //
 //   auto spec = gradus::device_spec::from_string("/job:ps/cpu:0");   // also the older "/cpu:0" and "/gpu:*"
 //   spec.task = 3;
@@ -13,15 +13,15 @@
 namespace gradus::inline GRADUS_BUILD {
 
 struct device_spec {
-  std::string job = {};  // empty: not said
+  std::string job = {};  // empty: not given
   or_none<int> replica = {}, task = {};
-  std::string device_type = {};    // "CPU", "GPU"; empty: not said
-  or_none<int> device_index = {};  // not said: "*", any
+  std::string device_type = {};    // "CPU", "GPU"; empty: not given
+  or_none<int> device_index = {};  // not given: "*", any
 
-  // Error: invalid_argument for a text that is no device string.
+  // Raises invalid_argument for a text that is no device string.
   static device_spec from_string(std::string_view text);
   std::string to_string() const;
-  // Returns `other`, with the parts of this where `other` has none.
+  // Returns `other`, with the parts of this object where `other` has none.
   device_spec merged(const device_spec& other) const;
 };
 

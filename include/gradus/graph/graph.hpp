@@ -1,6 +1,6 @@
-// A graph is a plain class that the compiler and the program both can run. A model is an ordinary function that builds
-// one; run by the compiler the result is frozen and compiled, run by the program it is interpreted. Same nodes, same
-// order, same numbers.
+// A graph is a plain class that both the compiler and the program can run. A model is an ordinary function that builds
+// a graph; if the compiler runs it, the result is frozen and compiled, if the program runs it, it is interpreted. Both
+// have the same nodes, in the same order, and the same numbers.
 #pragma once
 #include <bit>
 #include <initializer_list>
@@ -28,7 +28,7 @@ struct variable_options {
   bool trainable = true;
   bool local = false;  // not in checkpoints, reset when an evaluation starts (metrics)
   dtype type = float32;
-  gradus::constraint constraint = {};  // after each of its updates
+  gradus::constraint constraint = {};  // applied after each of its updates
 };
 
 // The attributes of the leaves. Those of a variable with a constraint are followed by the constraint's.
@@ -41,7 +41,7 @@ struct constant_attr {
   int low, high;  // the bits of one double; more values follow as further pairs
 };
 
-// Returns the constraint of a variable's node; that of an update's (ops/state.hpp), which carries it along.
+// Returns the constraint of a variable's node, or that of an update's node (ops/state.hpp), which holds the variable's.
 constexpr constraint constraint_of(const node& n, const int* ints) {
   return last_words<constraint>(ints + n.attr, n.attrs, n.inputs == 0 ? words_of<variable_attr> : 0);
 }
@@ -71,9 +71,9 @@ struct graph {
   };
   detail::seq<member> members;
   detail::seq<int> gates;  // {how many, ids...}: gradients of one op, all made before any is used (pass/gate.hpp)
-  detail::seq<char>
-      refusal;  // constant evaluation cannot throw: the first refusal is kept here and printed at the door
-  bool keeps_refusal = false;  // so at run time too (graph/law.hpp calls the shape rules, and needs no exception)
+  // Constant evaluation cannot throw, so the first refusal is kept here and becomes the compiler's error message.
+  detail::seq<char> refusal;
+  bool keeps_refusal = false;  // keep it at run time too (graph/law.hpp calls the shape rules, and needs no exception)
 
   constexpr graph() = default;
   constexpr explicit graph(gradus::mode m) : mode_(m) {}
@@ -84,9 +84,10 @@ struct graph {
             ints.first,  ints.count,  expressions.first, expressions.count};
   }
 
-  // ---- refusals: text and shapes in any order. At run time an exception, at compile time the text at the door. First
-  // in the class: clang can evaluate a template only where its body was seen before its use. (One array of pieces and
-  // one function: each kind of sentence as a function of its own is most of what a small program would compile.)
+  // ---- refusals: text and shapes in any order. At run time they raise an exception; at compile time the text becomes
+  // the compiler's error message. They come first in the class, because clang can evaluate a template only where its
+  // body was seen before its use. (There is one array of pieces and one function, because a function for each kind of
+  // sentence would be most of what a small program compiles.)
   template <class... Pieces>
   constexpr void refuse(const Pieces&... pieces) {
     const detail::refusal_piece list[] = {detail::refusal_piece(pieces)...};
@@ -104,12 +105,13 @@ struct graph {
   }
 
   // ---- leaves
-  // An input of the step, given by feeds. At most one extent is `batch`. Without a name it is "Placeholder".
+  // Returns an input of the step, which feeds give. At most one extent is `batch`. If the name is empty it is
+  // "Placeholder".
   constexpr value placeholder(std::string_view name, const shape& dims, dtype type = float32) {
     return leaf(placeholder_card, name.empty() ? "Placeholder" : name, dims, type, nullptr, 0);
   }
-  // Memory that lasts between steps. Named in its scope ("Variable" if the name is empty), made unique as TensorFlow
-  // does: w, w_1, ...
+  // Returns memory that lasts between steps. It is named in its scope ("Variable" if the name is empty), and the name
+  // is made unique as TensorFlow does: w, w_1, ...
   [[gnu::cold]] constexpr value variable(std::string_view name, const shape& dims, const variable_options& o = {}) {
     if (is_batched(dims)) refuse("variable \"", name, "\" cannot have a batch extent: ", dims);
     if (const char* problem = detail::initializer_problem(o.init, dims, o.type))
@@ -123,7 +125,7 @@ struct graph {
     if (o.trainable && !o.local) add_to(collection::trainable_variables, v);
     return v;
   }
-  // Makes one value everywhere, or as many values as the shape holds.
+  // Returns a constant of one value everywhere, or of as many values as the shape holds.
   constexpr value constant(double fill, dtype type = float32, const shape& dims = {}) {
     const auto bits = std::bit_cast<std::array<int, 2>>(fill);
     return leaf(constant_card, {}, dims, type, bits.data(), 2);
@@ -147,7 +149,7 @@ struct graph {
   }
 
   // ---- ops
-  // Any op by its card: `operands`, then its attributes. Ops in `ops/` are wrappers of this.
+  // Adds any op by its card, with its operands and its attributes. The functions in `ops/` call this.
   constexpr value add(const card& op, const value* operands, int count, const int* words = nullptr, int word_count = 0,
                       std::string_view name = {});
   constexpr value add(const card& op, std::initializer_list<value> operands, std::string_view name = {}) {
@@ -161,7 +163,7 @@ struct graph {
                name);
   }
 
-  // Adds a no-op node that waits for all of them (tf.group).
+  // Adds a no-op node that waits for all values of the list (tf.group).
   constexpr value group(std::initializer_list<value> list, std::string_view name = {}) {
     const value v = add(no_op_card, nullptr, 0, nullptr, 0, name);
     for (const value& w : list) depend(v, w);
@@ -176,7 +178,7 @@ struct graph {
       edges.push(before.id), ++nodes[after.id].controls;
   }
 
-  // No node can be made from now on, as after tf.Graph.finalize. A graph that threads share does not change under them.
+  // After this no node can be added, as after tf.Graph.finalize, so a graph that threads share does not change.
   constexpr void finalize() { finalized_ = true; }
   constexpr void unsafe_unfinalize() { finalized_ = false; }  // for a caller that finalized it for a while
   constexpr bool is_finalized() const { return finalized_; }
@@ -192,18 +194,18 @@ struct graph {
     int* slot_;
     int previous_;
   };
-  // Unique among its siblings: the second "tower" is "tower_1".
+  // The scope is unique among its siblings: the second "tower" is "tower_1".
   constexpr scope name_scope(std::string_view name) { return {scope_, names.unique(scope_, name, true)}; }
-  // TensorFlow's device strings: "/job:ps/task:0/device:CPU:0".
+  // Takes one of TensorFlow's device strings: "/job:ps/task:0/device:CPU:0".
   constexpr scope device(std::string_view name) { return {device_, intern(name)}; }
-  // Takes a function of each node (placed_op.hpp).
+  // Takes a function that is called with each node (placed_op.hpp).
   template <class F>
     requires(!std::is_convertible_v<F, std::string_view>)
   detail::device_scope<F> device(F f) {
     return {*this, placer_, device_, std::move(f)};
   }
 
-  // Ops made in the block wait for these (tf.control_dependencies), and for those of the blocks around it.
+  // Ops made in the block wait for these values (tf.control_dependencies), and for those of the blocks around it.
   constexpr scope control_dependencies(std::initializer_list<value> list) {
     const int before = waits_.count;
     for (const value& v : list) {
@@ -213,7 +215,7 @@ struct graph {
     return {waits_.count, std::exchange(waits_.count, before)};
   }
 
-  // Passes work on graphs without names; their nodes stand in this scope, shown as "gradients/".
+  // Passes work on graphs without names; their nodes are in this scope, shown as "gradients/".
   static constexpr int gradient_scope = -2;
   constexpr void enter_gradient_scope() { scope_ = gradient_scope; }
 
@@ -221,7 +223,7 @@ struct graph {
   constexpr void add_to(std::string_view name, value v) { members.push({intern(name), v.id}); }
   template <class Visit>
   constexpr void for_each_in(std::string_view name, Visit visit) {
-    for (int i = 0; i < members.count; ++i)  // threads may look at once, so nothing is interned
+    for (int i = 0; i < members.count; ++i)  // threads may read at once, so nothing is interned
       if (names.is(members[i].collection, name)) visit(value{this, members[i].node});
   }
   constexpr void add_output(int kind, std::string_view name, value v) {
@@ -231,14 +233,15 @@ struct graph {
     else
       outputs.push({kind, intern(name), v.id});
   }
-  // A scalar that the trainer writes for TensorBoard every save_summary_steps.
+  // Adds a scalar that the trainer writes for TensorBoard every save_summary_steps.
   constexpr void summary_scalar(std::string_view tag, value v) {
     if (v.dims().rank != 0) refuse("summary_scalar(\"", tag, "\"): expected a scalar, got ", v.dims());
     add_output(output::summary, tag, v);
     add_to(collection::summaries, v);
   }
-  // A step may also show (summary/outputs.hpp makes values of these): the numbers of a tensor as a histogram; images
-  // [n, height, width, channels] and clips [n, frames] or [n, frames, channels], the first three of each.
+  // A step may also output these (summary/outputs.hpp makes summary values of them): the numbers of a tensor as a
+  // histogram; images [n, height, width, channels] and clips [n, frames] or [n, frames, channels], the first three of
+  // each.
   constexpr void summary_histogram(std::string_view tag, value v) {
     add_output(output::histogram, tag, v);
     add_to(collection::summaries, v);
@@ -250,7 +253,7 @@ struct graph {
     add_output(output::image, tag, v);
     add_to(collection::summaries, v);
   }
-  // sample_rate in Hz; it is an output of its own, behind the clips.
+  // sample_rate is in Hz; it is an output of its own, after the clips.
   constexpr void summary_audio(std::string_view tag, value v, double sample_rate) {
     if (v.dims().rank != 2 && v.dims().rank != 3)
       refuse("summary_audio(\"", tag, "\"): expected [n, frames] or [n, frames, channels], got ", v.dims());
@@ -321,7 +324,7 @@ private:
 constexpr shape value::dims() const { return g->nodes[id].dims; }
 constexpr dtype value::type() const { return g->nodes.first[id].type; }
 
-// The arguments of an op's shape rule: the operands, the attributes, and the place of the result.
+// The arguments of an op's shape rule: the operands, the attributes, and the shape and dtype of the result.
 struct inference {
   graph& g;
   const card& op;
@@ -338,7 +341,7 @@ struct inference {
   constexpr Attributes attributes() const {
     return from_words<Attributes>(words);
   }
-  // "MatMul: <pieces> (operands: h/kernel [784, 128], ...)"
+  // Refuses with the message "MatMul: <pieces> (operands: h/kernel [784, 128], ...)".
   template <class... Pieces>
   constexpr void refuse(const Pieces&... pieces) {
     const detail::refusal_piece list[] = {detail::refusal_piece(pieces)...};

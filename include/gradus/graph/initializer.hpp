@@ -22,19 +22,20 @@ struct initializer {
 };
 inline constexpr initializer zeros{}, ones{.a = 1};
 constexpr initializer constant_initializer(float v) { return {.a = v}; }
-// tf.random_uniform_initializer(minval, maxval): [low, high).
+// Draws from [low, high), as tf.random_uniform_initializer(minval, maxval).
 constexpr initializer random_uniform(float low, float high) {
   return {.kind = initializer::uniform, .a = low, .b = high};
 }
 constexpr initializer random_normal(float mean, float deviation) {
   return {.kind = initializer::normal, .a = mean, .b = deviation};
 }
-// Drawn again until within two deviations of the mean. The deviation is the one before the cut: the result has 0.8796
-// of it.
+// Numbers are drawn again until they are within two deviations of the mean. The deviation is the one before the cut:
+// the result has 0.8796 of it.
 constexpr initializer truncated_normal(float mean, float deviation) {
   return {.kind = initializer::truncated_normal, .a = mean, .b = deviation};
 }
-// tf.variance_scaling_initializer: variance scale / max(1, n), where n is the fan in, the fan out or their mean.
+// As tf.variance_scaling_initializer: the variance is s = scale / max(1, n), where n is the fan in, the fan out or
+// their mean.
 //   initializer::truncated_normal   TensorFlow's "truncated_normal" and "normal": deviation sqrt(s) / 0.8796 before it
 //                                   is cut at two deviations, so that sqrt(s) is left
 //   initializer::normal             TensorFlow's "untruncated_normal": deviation sqrt(s)
@@ -53,14 +54,14 @@ inline constexpr initializer glorot_uniform = variance_scaling(1, initializer::f
                              lecun_uniform = variance_scaling(1, initializer::fan_in, initializer::uniform),
                              lecun_normal = variance_scaling(1, initializer::fan_in, initializer::truncated_normal);
 // tf.orthogonal_initializer: rows [all but the last extent] x columns [the last]; the shorter side is an orthonormal
-// set times gain, every such set as likely as another (Saxe, McClelland, Ganguli 2014). Rank 2 and more. O(m n
-// min(m, n)).
+// set times gain, every such set as likely as another (Saxe, McClelland, Ganguli 2014). The rank must be 2 or more. The
+// cost is O(m n min(m, n)).
 constexpr initializer orthogonal(float gain = 1) { return {.kind = initializer::orthogonal, .a = gain}; }
-// tf.initializers.identity: gain on the diagonal. Rank 2.
+// tf.initializers.identity: gain on the diagonal. The rank must be 2.
 constexpr initializer identity_initializer(float gain = 1) { return {.kind = initializer::identity, .a = gain}; }
 
-// The fan in and fan out of one unit. Rank 0: 1 and 1; rank 1: its extent, twice; higher: the receptive field (all but
-// the last two extents) times the last but one, and times the last.
+// The fan in and fan out of one unit. For rank 0 they are 1 and 1; for rank 1 its extent, twice; for higher ranks the
+// receptive field (all but the last two extents) times the last but one, and times the last.
 struct fans {
   double in = 1, out = 1;
 };
@@ -73,7 +74,7 @@ constexpr fans fans_of(const shape& s) {
 }
 
 namespace detail {
-// Returns the problem of an initializer for a variable of this shape, in words; nullptr: none.
+// Returns the problem of an initializer for a variable of this shape, in words, or nullptr if there is none.
 constexpr const char* initializer_problem(const initializer& i, const shape& dims, dtype type = dtype::float32) {
   if (is_16_bit_float(type) && i.kind != initializer::constant && i.kind != initializer::from_value)
     return "numbers of 16 bits are not drawn; begin with zeros, or with a cast of float32 (variable_from)";
@@ -98,7 +99,7 @@ constexpr const char* initializer_problem(const initializer& i, const shape& dim
 }
 }  // namespace detail
 
-// A normal cut at two deviations has this deviation.
+// A normal distribution that is cut at two deviations has this deviation.
 inline constexpr double truncated_normal_deviation = 0.87962566103423978;
 
 // Returns the variance that variance_scaling aims at: scale / max(1, n).
@@ -107,12 +108,13 @@ constexpr double scaled_variance(const initializer& i, const shape& dims) {
   const double n = i.fan == initializer::fan_in ? f.in : i.fan == initializer::fan_out ? f.out : (f.in + f.out) / 2;
   return static_cast<double>(i.a) / (n > 1 ? n : 1);
 }
-// variance_scaling, uniform: drawn from +- this.
+// Returns the limit of variance_scaling with the uniform distribution, which draws from between minus this and this.
 constexpr double uniform_limit(const initializer& i, const shape& dims) {
   return portable_math::sqrt(3 * scaled_variance(i, dims));
 }
-// Returns the deviation of the normal that is drawn from, before anything is cut off. Of variance_scaling by its
-// distribution (the uniform one has none: its own deviation, then); of random_normal and truncated_normal, as given.
+// Returns the deviation of the normal distribution that numbers are drawn from, before anything is cut off. For
+// variance_scaling it follows from its distribution (for the uniform one, which has no normal, it is its own
+// deviation); for random_normal and truncated_normal it is as given.
 constexpr double stddev_before_truncation(const initializer& i, const shape& dims) {
   if (i.kind != initializer::variance_scaling) return static_cast<double>(i.b);
   const double s = portable_math::sqrt(scaled_variance(i, dims));

@@ -1,5 +1,5 @@
-// The laws of a graph hold for the builder and for every pass, and every runner relies on them. They stand in a table,
-// so that a law is one line to read, to add and to break in a test.
+// The laws of a graph hold for the builder and for every pass, and every runner relies on them. They are in a table, so
+// that a law is one line to read, to add and to break in a test.
 //
 //   static_assert(broken_law(parts_of(fuse(p))) == nullptr);      // by the compiler
 //   if (const char* law = broken_law(parts_of(g))) ...            // by the program
@@ -8,7 +8,7 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// Its text states the law. A law may rely on those above it.
+// The text states the law. A law may rely on those above it.
 struct law {
   const char* text;
   bool (*holds)(const graph_parts&);
@@ -70,7 +70,7 @@ constexpr bool rules_hold(const graph_parts& p) {
   graph g(p.what);
   g.keeps_refusal = true;
   g.nodes.append(p.view.nodes, p.view.size);
-  for (node& n : g.nodes) n.name = -1;  // the texts of refusals name nodes; names are not at hand here
+  for (node& n : g.nodes) n.name = -1;  // the texts of refusals name nodes; here the names are not available
   seq<value> operands;
   for (int i = 0; i < p.view.size; ++i) {
     const node& n = p.view.nodes[i];
@@ -88,7 +88,7 @@ constexpr bool writes_hold(const graph_parts& p) {
     return !n.op->is(trait::writes) || (n.inputs > 0 && p.view.nodes[p.view.edges[n.first]].op == &variable_card);
   });
 }
-// Names are offsets of interned text: equal text is an equal offset.
+// Names are offsets of interned text, so equal texts have equal offsets.
 constexpr bool names_differ(const graph_parts& p) {
   int capacity = 16;
   while (capacity < 2 * p.view.size) capacity *= 2;
@@ -144,11 +144,11 @@ constexpr bool expressions_hold(const graph_parts& p) {
     if (!n.op->is(trait::expression)) return true;
     if (n.attrs < 1 || !in_pool(expression_of(n, p.view.ints), 1, p.view.expression_count)) return false;
     const expression& x = p.view.expressions[expression_of(n, p.view.ints)];
-    const int made = n.inputs == x.inputs + 1;  // by the node itself, from two operands: the expression's first
+    const int made = n.inputs == x.inputs + 1;  // the node makes the expression's first operand, from two
     if (!is_well_formed(x) || x.inputs + made != n.inputs || x.result_type != n.type) return false;
     for (int k = made; k < x.inputs; ++k)
       if (p.view.nodes[p.view.edges[n.first + k + made]].type != x.operand_type[k]) return false;
-    if (n.attrs != 1) return x.loops == 2;  // a matrix: the node's own attributes say of what extents
+    if (n.attrs != 1) return x.loops == 2;  // this is a matrix, whose extents the node's own attributes give
     std::int64_t inner = 1, many = count(n.dims);
     for (int l = 1; l < x.loops; ++l) inner *= x.extent[l];
     return inner == 0 ? many == 0 : many % inner == 0;

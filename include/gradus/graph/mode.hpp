@@ -1,4 +1,4 @@
-// The mode says what a graph is built for, as in TensorFlow's model_fn. Dropout and batch_norm depend on it.
+// The mode is what a graph is built for, as in TensorFlow's model_fn. Dropout and batch_norm depend on it.
 #pragma once
 #include <string_view>
 

@@ -29,8 +29,8 @@ public:
     return table_[slot].end - 1;
   }
 
-  // The full name in this scope (an offset, or negative: none), with _1, _2, ... if it is taken; as an offset. A scope
-  // ends with its '/'.
+  // Returns, as an offset, the full name in this scope (an offset, or negative: none), with _1, _2, ... if it is taken.
+  // A scope ends with its '/'.
   [[gnu::cold]] constexpr int unique(int scope, std::string_view wanted, bool is_scope) {
     detail::seq<char> full;
     const std::string_view prefix = text_at(scope);
@@ -69,9 +69,10 @@ public:
 
 private:
   struct entry {
-    int end, next,
-        taken;      // end: 1 + the name's offset, 0: free; next: the number to try when the name is wanted again;
-    unsigned hash;  // taken: names a node
+    // end: 1 + the name's offset, 0 if free; next: the number to try when the name is wanted again; taken: whether it
+    // names a node
+    int end, next, taken;
+    unsigned hash;
   };
   detail::seq<entry> table_;
   int table_used_ = 0;
@@ -86,7 +87,7 @@ private:
     const int at = store(text);
     table_[slot].end = at + 1, ++table_used_;
   }
-  // Names take most of a builder's time: so they have few statements, as in seq.hpp.
+  // Names take most of a builder's time, so this function has few statements, as in seq.hpp.
   static constexpr unsigned hash_of(const char* p, int n) {
     unsigned h = 2166136261u;
     for (; n >= 4; n -= 4, p += 4)
@@ -107,7 +108,7 @@ private:
       if (p[i] != text[i]) return false;
     return true;
   }
-  // Of this name, or free: then only its hash is written there.
+  // Returns the slot of this name, or a free one, into which only the name's hash is written.
   [[gnu::cold]] constexpr int slot_of(std::string_view text) {
     if (2 * (table_used_ + 1) > table_.count) rehash();
     const char* p = text.data();

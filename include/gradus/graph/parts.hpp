@@ -1,10 +1,11 @@
-// Passes read these parts of a graph, and laws check them: the same for one that grows and one that is frozen.
+// Passes read these parts of a graph, and laws check them; they are the same for a graph that grows and one that is
+// frozen.
 #pragma once
 #include "graph.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
 
-// The data that travel beside the nodes.
+// The data that passes carry along with the nodes.
 struct graph_parts {
   graph_view view;
   const output* outputs = nullptr;

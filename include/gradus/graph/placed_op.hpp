@@ -1,12 +1,12 @@
-// A device function gives nodes their devices, as TensorFlow's, which see an Operation:
+// A device function gives nodes their devices, as TensorFlow's device functions do, which take an Operation:
 //
 //   const auto on = g.device([](const gradus::placed_op& op) {
 //     return std::string(op.type == "VariableV2" ? "/job:ps" : "/job:worker");
 //   });                                                         // holds until the end of the block
 //
-// The function sees the device of g.device("/cpu:0") inside its block. The node gets the function's result, completed
-// by a device string around the block; a function around the block then sees that. cluster/device_setter.hpp has the
-// function of parameter servers. Graphs that the compiler builds take none.
+// The function gets the device of a g.device("/cpu:0") inside its block. The node's device is the function's result,
+// completed by a device string around the block; a function around the block then gets that. cluster/device_setter.hpp
+// has the function of parameter servers. Graphs that the compiler builds accept none.
 #pragma once
 #include <functional>
 #include <string>
@@ -23,12 +23,12 @@ namespace gradus::inline GRADUS_BUILD {
 struct placed_op {
   std::string_view name = {};    // with its scope; empty if it has none of its own
   std::string_view type = {};    // the op's name: "VariableV2", "MatMul"
-  std::string_view device = {};  // the device of g.device inside; empty: none
+  std::string_view device = {};  // the device of a g.device inside the block; empty: none
   dtype output = dtype::none;
   shape dims = {};
 };
 
-// Returns the node's device string; empty: none. An empty function leaves nodes where they are.
+// Returns the node's device string, empty if it has none. An empty function does not change the devices of nodes.
 using device_function = std::function<std::string(const placed_op& op)>;
 
 namespace detail {

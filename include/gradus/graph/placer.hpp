@@ -9,7 +9,7 @@ struct graph;
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
-// Gives a node that was just made its device.
+// Sets the device of a node that was just made.
 struct placer {
   void (*place)(placer& self, graph& g, int node);
 };
@@ -21,7 +21,7 @@ struct placer_slot {
   constexpr placer_slot(const placer_slot&) {}
   constexpr placer_slot& operator=(const placer_slot&) { return *this; }
 };
-// g.device(function) returns this: placed_op.hpp.
+// g.device(function) returns this; placed_op.hpp defines it.
 template <class F>
 class device_scope;
 

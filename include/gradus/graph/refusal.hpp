@@ -1,4 +1,4 @@
-// This header builds the sentence with which a graph is refused, in the compiler as in the program: words, numbers,
+// This header builds the message with which a graph is refused, in the compiler and in the program: words, numbers,
 // shapes.
 #pragma once
 #include <string_view>

@@ -1,6 +1,6 @@
-// A seq is a growable array for constant evaluation. Compilers count evaluated statements: with std::vector the
-// costliest pass needs 2.8 times the steps of this one (clang), so graphs and passes grow these, and read them through
-// raw pointers.
+// A seq is a growable array for constant evaluation. Compilers count evaluated statements: with std::vector the most
+// expensive pass needs 2.8 times the steps that it needs with this class (clang), so graphs and passes use seq to grow
+// arrays, and raw pointers to read them.
 #pragma once
 #include <type_traits>
 #include <utility>
@@ -10,7 +10,7 @@
 namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
-// Eight to a statement: clang counts statements against the limit of a constant evaluation.
+// Copies eight elements in a statement, because clang counts statements against the limit of a constant evaluation.
 template <class T>
 constexpr void copy_run(T* to, const T* from, int n) {
   int i = 0;
@@ -32,7 +32,7 @@ struct seq {
       first[i + 6] = x, first[i + 7] = x;
     for (; i < n; ++i) first[i] = x;
   }
-  // n zeros.
+  // Returns n zeros.
   static constexpr seq zeroed(int n) {
     seq s;
     s.first = new T[static_cast<unsigned>(n)]{}, s.count = s.capacity = n;
@@ -56,7 +56,7 @@ struct seq {
   }
   constexpr ~seq() { delete[] first; }
 
-  // One step of clang's budget, whatever n is; g++ counts operations and has enough of them.
+  // Copies in one step of clang's budget, whatever n is; g++ counts operations, and its limit is high enough.
   static constexpr void copy(T* to, const T* from, int n) {
 #if defined(__clang__)
     if constexpr (std::is_trivially_copyable_v<T>) {

@@ -1,8 +1,8 @@
-// This header shows a graph to people: every node with a name, its operands by theirs. It gives lines of text, and
-// plain structs for other writers (summary/graph.hpp makes TensorFlow's GraphDef of them).
+// This header shows a graph to people: every node has a name, and its operands are given by their names. It returns
+// lines of text, and plain structs for other writers (summary/graph.hpp makes TensorFlow's GraphDef of them).
 //
 // Show the graph as it was built, with its gradients and updates, before nodes are merged and fused. That is the
-// picture of the user's program, and the one that TensorBoard's folding by scopes is for:
+// picture of the user's program, and TensorBoard's folding by scopes is meant for it:
 //
 //   const graph built = build_model(model, mode::train);
 //   const graph whole = minimize(parts_of(built), {});
@@ -34,7 +34,7 @@ namespace detail {
 
 std::string_view name_in(const char* names, int offset);
 
-// Names in use; a taken one gets _1, _2, ...
+// Names in use; one that is taken gets _1, _2, ...
 class unique_names {
 public:
   std::string take(std::string_view wanted);
@@ -45,13 +45,13 @@ private:
 
 }  // namespace detail
 
-// Every node in order. Nodes without a name get TensorFlow's: scope and op, then _1, _2, ...; gradients stand under
-// "gradients/", the update of variable w under "train/update_w/". `names` is the pool of the graph that was built;
-// without it everything is named by its op.
+// Returns every node in order. Nodes without a name get TensorFlow's: scope and op, then _1, _2, ...; gradients are
+// under "gradients/", the update of variable w under "train/update_w/". `names` is the pool of the graph that was
+// built; without it every node is named by its op.
 std::vector<shown_node> describe(const graph_parts& p, const char* names);
 inline std::vector<shown_node> describe(const graph& g) { return describe(parts_of(g), g.names.chars.first); }
 
-// One line a node, then one line an output:
+// Returns one line for each node, then one line for each output:
 //
 //   hidden/MatMul = MatMul(image, hidden/kernel): float32 [batch, 128]
 //   loss "loss" = Mean

@@ -13,7 +13,7 @@ GRADUS_BODY std::string unique_names::take(std::string_view wanted) {
   std::string name;
   for (char c : wanted) {
     const bool plain = (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
-    if (name.empty() && !plain && c != '.') name += '.';  // what begins otherwise is not a name to TensorFlow
+    if (name.empty() && !plain && c != '.') name += '.';  // TensorFlow does not accept a name that begins otherwise
     name += plain || c == '.' || c == '_' || c == '/' || c == '-' ? c : '_';
   }
   const std::size_t stem = name.size();
@@ -30,7 +30,7 @@ GRADUS_BODY std::vector<shown_node> describe(const graph_parts& p, const char* n
   std::vector<shown_node> nodes(static_cast<std::size_t>(v.size));
   detail::unique_names taken;
   const auto at = [&](int i) -> shown_node& { return nodes[static_cast<std::size_t>(i)]; };
-  for (int i = 0; i < v.size; ++i)  // first those who have one: it stays as it is
+  for (int i = 0; i < v.size; ++i)  // first those that have a name, which stays as it is
     if (const auto own = detail::name_in(names, v.nodes[i].name); !own.empty()) at(i).name = taken.take(own);
   for (int i = 0; i < v.size; ++i) {
     const node& n = v.nodes[i];

@@ -1,5 +1,5 @@
-// A tensor while a graph is built: a node of it. An empty value is one that nobody made; an op that is given one says
-// so.
+// A value is a tensor while a graph is built: a node of the graph. An empty value belongs to no node; an op that is
+// given one raises an error that says so.
 #pragma once
 #include <type_traits>
 
@@ -9,15 +9,15 @@
 namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
-// Not constexpr: where a model is compiled, reaching it is the compiler's error.
+// This is not constexpr, so that where a model is compiled, reaching it is an error of the compiler.
 [[noreturn, gnu::cold, gnu::noinline]] inline void an_op_was_given_an_empty_value() {
   raise(
       status::invalid_argument,
       "an op was given an empty value: a tensor that nobody made. Give it one that g.placeholder, g.variable or an op "
       "returned; labels are empty in mode predict, and where an input_fn gives none");
 }
-// Whether values are looked at that are empty or of another graph: by the compiler always, by a program that has
-// exceptions. To one without it would cost half a KB of a board's flash.
+// Returns whether values are checked for being empty or of another graph: always in the compiler, and in a program that
+// has exceptions. In a program without exceptions the check would cost half a KB of a board's flash.
 constexpr bool looks_at_values() {
 #if defined(__cpp_exceptions)
   return true;
@@ -27,7 +27,7 @@ constexpr bool looks_at_values() {
 }
 }  // namespace detail
 
-// The graph of a value; null for an empty one, whose graph nobody may ask for a node.
+// The graph of a value. It is null for an empty value, and using it then is an error.
 struct graph_pointer {
   graph* at = nullptr;
 
@@ -49,11 +49,11 @@ struct value {
   int id = -1;
 
   constexpr explicit operator bool() const { return id >= 0; }
-  constexpr shape dims() const;  // by value: the next node may move all others
+  constexpr shape dims() const;  // by value, because the next node may move all others
   constexpr dtype type() const;
 };
 
-// A gradient: dense, or rows of a table (IndexedSlices): values[i] belongs to row indices[i]; rows may repeat.
+// A gradient is dense, or rows of a table (IndexedSlices): values[i] belongs to row indices[i]; rows may repeat.
 struct gradient_value {
   value dense = {}, values = {}, indices = {};
   constexpr explicit operator bool() const { return bool(dense) || bool(values); }

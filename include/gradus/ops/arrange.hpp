@@ -1,4 +1,5 @@
-// These ops move elements and compute nothing: transpose, slice, concat, pad, causal_mask. Rows by number: gather.hpp.
+// These ops move elements and compute nothing: transpose, slice, concat, pad, causal_mask. gather.hpp reads rows by
+// their numbers.
 //
 // Lowering collapses neighbouring axes that move together, so that a kernel sees the fewest and longest loops.
 #pragma once
@@ -24,7 +25,8 @@ constexpr void infer_transpose(inference& r) {
     r.dims.push(s.dims[from]);
   }
 }
-// dims: {loops, 6 extents of the result, 6 places of those loops in the operand}. A first axis that stays is the rows.
+// dims: {loops, 6 extents of the result, 6 places of those loops in the operand}. A first axis that stays first becomes
+// the rows.
 constexpr void lower_transpose(lowering& l) {
   const auto a = l.attributes<transpose_attr>();
   const shape& s = l.in(0);
@@ -48,7 +50,7 @@ constexpr void grad_transpose(backward&);
 struct box_attr {
   int low[max_rank], high[max_rank];  // slice: begin, size; pad: before, after
 };
-// An axis taken whole joins the axis before it. dims: {loops, 5 x inner extent, 5 x offset, 5 x outer extent}.
+// An axis that is taken whole joins the axis before it. dims: {loops, 5 x inner extent, 5 x offset, 5 x outer extent}.
 struct box {
   int loops = 0, in[max_rank] = {}, offset[max_rank] = {}, out[max_rank] = {};
   constexpr void axis(int n, int at, int m) {
@@ -179,7 +181,7 @@ inline constexpr card transpose{"Transpose", 1, 0, infer_transpose, grad_transpo
 }  // namespace cards
 
 // ---- what a user writes
-// Axis i of the result is axis perm[i] of x.
+// Returns x with its axes permuted: axis i of the result is axis perm[i] of x.
 constexpr value transpose(value x, std::initializer_list<int> perm) {
   detail::transpose_attr a{};
   if (static_cast<int>(perm.size()) != x.dims().rank) {
@@ -190,8 +192,8 @@ constexpr value transpose(value x, std::initializer_list<int> perm) {
   for (int p : perm) a.perm[i++] = p;
   return x.g->add_with(cards::transpose, {x}, a);
 }
-// The box of x that starts at `begin`; a size of -1 is to the end. The axis that holds the batch is taken whole: begin
-// 0, size -1.
+// Returns the part of x that starts at `begin` and has these sizes; a size of -1 reaches to the end. The axis that
+// holds the batch must be taken whole: begin 0, size -1.
 constexpr value slice(value x, std::initializer_list<int> begin, std::initializer_list<int> size) {
   const shape& s = x.dims();
   if (static_cast<int>(begin.size()) != s.rank || begin.size() != size.size()) {
@@ -208,7 +210,7 @@ constexpr value slice(value x, std::initializer_list<int> begin, std::initialize
 struct padding_of_axis {
   int before = 0, after = 0;
 };
-// x inside a frame of `fill`: pad(x, {{0, 0}, {1, 2}}).
+// Returns x inside a frame of `fill`: pad(x, {{0, 0}, {1, 2}}).
 constexpr value pad(value x, std::initializer_list<padding_of_axis> paddings, double fill = 0) {
   if (static_cast<int>(paddings.size()) != x.dims().rank) {
     x.g->refuse("PadV2: ", static_cast<int>(paddings.size()), " paddings were given for ", x.dims());
@@ -224,18 +226,19 @@ namespace detail {
 constexpr int axis_of(value x, int axis, int room = 0) { return axis < 0 ? axis + x.dims().rank + room : axis; }
 constexpr value concat(graph& g, const value* list, int n, int axis) {
   if (n <= max_pieces) return g.add(cards::concat, list, n, &axis, 1);
-  seq<value> joined;  // more than a kernel takes: pieces first
+  seq<value> joined;  // these are more than a kernel takes: pieces are joined first
   for (int i = 0; i < n; i += max_pieces)
     joined.push(concat(g, list + i, n - i < max_pieces ? n - i : max_pieces, axis));
   return concat(g, joined.first, joined.count, axis);
 }
 }  // namespace detail
-// One after another along the axis (negative: from the back). Batch extents join batch extents only.
+// Returns the values joined one after another along the axis (negative: from the back). Along it, a batch extent joins
+// batch extents only.
 constexpr value concat(std::initializer_list<value> values, int axis) {
   const value first = *values.begin();
   return detail::concat(*first.g, values.begin(), static_cast<int>(values.size()), detail::axis_of(first, axis));
 }
-// The same numbers with an extent of 1 more, or with the extents of 1 that are named (none named: all) left out.
+// Returns x with a new axis of extent 1 at `axis` (negative: from the back).
 constexpr value expand_dims(value x, int axis) {
   const int at = detail::axis_of(x, axis, 1);
   shape s;
@@ -249,7 +252,7 @@ constexpr value expand_dims(value x, int axis) {
   }
   return reshape(x, s);
 }
-// The same numbers without the named axes, whose extents are 1; none named: without every axis of extent 1.
+// Returns x without the named axes, whose extents must be 1; if none is named, without every axis of extent 1.
 constexpr value squeeze(value x, std::initializer_list<int> axes = {}) {
   const int mask = detail::axis_mask(x, axes);
   shape s;
@@ -261,19 +264,19 @@ constexpr value squeeze(value x, std::initializer_list<int> axes = {}) {
   }
   return reshape(x, s);
 }
-// [n, a, b, ...] as [n, a b ...].
+// Returns x [n, a, b, ...] as [n, a b ...].
 constexpr value flatten(value x) {
   if (x.dims().rank == 0) return reshape(x, {1, 1});
   return reshape(x, {x.dims().dims[0], detail::product(x.dims(), 1)});
 }
-// Values of one shape along a new axis.
+// Returns values of one shape, joined along a new axis.
 constexpr value stack(std::initializer_list<value> values, int axis = 0) {
   detail::seq<value> list;
   const value first = *values.begin();
   for (const value& v : values) list.push(expand_dims(v, axis));
   return detail::concat(*first.g, list.first, list.count, detail::axis_of(first, axis, 1));
 }
-// N equal pieces along the axis: auto [q, k, v] = split<3>(x, -1);
+// Returns N equal pieces of x along the axis: auto [q, k, v] = split<3>(x, -1);
 template <int N>
 constexpr std::array<value, std::size_t{N}> split(value x, int axis) {
   std::array<value, std::size_t{N}> pieces{};
@@ -290,11 +293,12 @@ constexpr std::array<value, std::size_t{N}> split(value x, int axis) {
   for (auto& p : pieces) p = x.g->add_with(cards::slice, {x}, a), a.low[at] += size;
   return pieces;
 }
-// x [..., t, t] where column <= row, and `fill` in the triangle above the diagonal: what a position must not see.
+// Returns x [..., t, t] where column <= row, and `fill` in the triangle above the diagonal, which holds what a position
+// must not see.
 constexpr value causal_mask(value x, double fill) {
   return x.g->add(cards::causal_mask, {x, x.g->constant(fill, x.type())});
 }
-// 0, 1, ..., n - 1.
+// Returns 0, 1, ..., n - 1.
 constexpr value range(graph& g, int n, dtype type = int32) {
   return g.add_with(cards::range, {}, detail::range_attr{n, static_cast<int>(type)});
 }

@@ -1,5 +1,5 @@
-// Attention of a sequence to itself, from queries, keys and values that lie side by side: two ops forward and one
-// backward, in place of some twenty that transpose, slice, mask and pad.
+// This header has attention of a sequence to itself, from queries, keys and values that lie side by side. It takes two
+// ops forward and one backward, in place of some twenty that transpose, slice, mask and pad.
 #pragma once
 #include "reduce.hpp"
 
@@ -11,7 +11,7 @@ struct attention_attr {
 };
 inline constexpr int max_head_width = 128;  // a kernel keeps a block of keys of one head on its stack
 
-// packed [n, time, 3 width] gives the weights [n, heads, time, time].
+// From packed [n, time, 3 width], the weights are [n, heads, time, time].
 constexpr void infer_attention_weights(inference& r) {
   infer_floats_apart(r);
   const auto a = r.attributes<attention_attr>();
@@ -22,7 +22,7 @@ constexpr void infer_attention_weights(inference& r) {
     return r.refuse("a head is at most ", max_head_width, " wide, got ", s[2] / (3 * a.heads));
   r.dims = shape{s[0], a.heads, s[1], s[1]};
 }
-// weights and packed give [n, time, width].
+// From the weights and packed, the result is [n, time, width].
 constexpr void infer_attention_mix(inference& r) {
   infer_floats_apart(r);
   const shape s = r.in(1);
@@ -44,7 +44,7 @@ constexpr void grad_attention_mix(backward&);
 }  // namespace detail
 
 namespace cards {
-// The weights pass no gradient themselves: attention_mix, their only reader, gives it for both.
+// attention_weights has no gradient of its own: attention_mix, the only reader of the weights, returns it for both ops.
 inline constexpr card attention_weights{
     "AttentionWeights", 1, trait::blocks, detail::infer_attention_weights, nullptr, detail::lower_attention_first},
     attention_mix{
@@ -56,9 +56,9 @@ struct self_attention_options {
   int heads = 1;       // must divide the width
   bool causal = true;  // position i sees 0 ... i
 };
-// packed [n, time, 3 width]: queries, keys and values of every head side by side, width / heads numbers to a head, at
-// most 128. Gives [n, time, width]: for each head softmax(q k^T / sqrt(width / heads)) v (Vaswani et al. 2017,
-// arXiv:1706.03762). float32 or float64. Has no second derivative.
+// Returns, for each head, softmax(q k^T / sqrt(width / heads)) v (Vaswani et al. 2017, arXiv:1706.03762), [n, time,
+// width]. packed [n, time, 3 width] holds the queries, keys and values of every head side by side, with width / heads
+// numbers to a head, at most 128. The dtype is float32 or float64. There is no second derivative.
 constexpr value self_attention(value packed, const self_attention_options& o = {}) {
   const detail::attention_attr a{o.heads, o.causal ? 1 : 0};
   const value weights = packed.g->add_with(cards::attention_weights, {packed}, a);

@@ -5,7 +5,7 @@
 namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
-// The extents that both broadcast to: right-aligned, equal or 1. Says false if they do not fit.
+// Sets `out` to the extents that both broadcast to: right-aligned, equal or 1. Returns false if they do not fit.
 constexpr bool broadcast(const shape& a, const shape& b, shape& out) {
   out.rank = a.rank > b.rank ? a.rank : b.rank;
   for (int i = 1; i <= out.rank; ++i) {
@@ -37,7 +37,7 @@ struct reduce_attr {
   int mask;  // bit i: axis i is summed away
   int keep;  // keep it as an extent of 1
 };
-// Of an op that computes in its operands' dtype.
+// For an op that computes in its operands' dtype: refuses bool and the 16-bit floats.
 constexpr void refuse_no_numbers(inference& r) {
   if (r.type == boolean) r.refuse("takes numbers, got bool; use cast");
   if (is_16_bit_float(r.type)) r.refuse(r.type, " is stored and not computed with; cast to float32, and back");
@@ -55,7 +55,8 @@ constexpr void infer_reduce(inference& r) {
   if (a.mask >> s.rank != 0) r.refuse("an axis is outside the operand's rank ", s.rank);
   refuse_no_numbers(r);
 }
-// Collapses neighbouring axes that are both kept or both reduced: dims = {first is reduced?, extents...}, padded by 1.
+// Collapses neighbouring axes that are both kept or both reduced: dims = {whether the first is reduced, extents...},
+// padded with 1.
 constexpr void lower_reduce(lowering& l) {
   const auto a = l.attributes<reduce_attr>();
   const shape& s = l.in(0);
@@ -95,19 +96,20 @@ inline constexpr card reshape{"Reshape", 1, trait::view, infer_reshape, grad_res
     prevent_gradient{"PreventGradient", 1, trait::view, infer_same};
 }  // namespace cards
 
-// x repeated along axes of extent 1 and along new axes at the front, as NumPy broadcasts. The gradient sums over them.
+// Returns x repeated along axes of extent 1 and along new axes at the front, as NumPy broadcasts. The gradient sums
+// over them.
 constexpr value broadcast_to(value x, const shape& dims) {
   return x.dims() == dims ? x : x.g->add_with(cards::broadcast_to, {x}, detail::to_attr(dims));
 }
-// The same numbers seen with other extents; row-major order is kept. Use `batch` where the batch stands.
+// Returns x with other extents, in the same row-major order. Write `batch` for the extent that holds the batch.
 constexpr value reshape(value x, const shape& dims) {
   return x.dims() == dims ? x : x.g->add_with(cards::reshape, {x}, detail::to_attr(dims));
 }
-// x itself as a node of its own, which a session can fetch by this name.
+// Returns x as a node of its own, which a session can fetch by this name.
 constexpr value identity(value x, std::string_view name = {}) { return x.g->add(cards::identity, {x}, name); }
-// Forward identity, backward nothing: gradients(stop_gradient(x), x) is None.
+// Returns x, and passes no gradient on: gradients(stop_gradient(x), x) is None.
 constexpr value stop_gradient(value x) { return x.g->add(cards::stop_gradient, {x}); }
-// Forward identity; its gradient is an error (tf.prevent_gradient).
+// Returns x; it is an error to take its gradient (tf.prevent_gradient).
 constexpr value prevent_gradient(value x) { return x.g->add(cards::prevent_gradient, {x}); }
 
 namespace detail {
@@ -128,11 +130,11 @@ constexpr value reduce(const card& op, value x, int mask, bool keep) {
 }
 }  // namespace detail
 
-// Over the axes (negative: from the back); none given: over all.
+// Returns the sum over the axes (negative: from the back), or over all if none is given.
 constexpr value reduce_sum(value x, std::initializer_list<int> axes = {}, bool keep_dims = false) {
   return detail::reduce(cards::sum, x, detail::axis_mask(x, axes), keep_dims);
 }
-// x summed to the extents of an operand that was broadcast to x's.
+// Returns x summed to the extents of an operand that was broadcast to x's.
 constexpr value sum_to(value x, const shape& dims) {
   const shape from = x.dims();
   if (from == dims) return x;
@@ -144,7 +146,7 @@ constexpr value sum_to(value x, const shape& dims) {
 }
 
 namespace detail {
-// dy with the reduced axes back as extents of 1
+// Returns v, which has the result's extents, with the reduced axes put back as extents of 1.
 constexpr value kept(backward& b, value v) {
   shape s = b.in(0).dims();
   const auto a = b.attributes<reduce_attr>();

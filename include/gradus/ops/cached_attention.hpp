@@ -1,5 +1,5 @@
-// Attention of one position after another, for a model that generates: the keys and values of the positions before are
-// remembered (a key-value cache), so that a position costs one row instead of all rows again.
+// This header has attention of one position after another, for a model that generates: the keys and values of the
+// positions before are kept (a key-value cache), so that a position costs one row instead of all rows again.
 #pragma once
 #include "attention.hpp"
 #include "gather.hpp"
@@ -47,8 +47,8 @@ constexpr void lower_cached_read(lowering& l) { lower_cached(l, l.in(1), l.in(0)
 }  // namespace detail
 
 namespace cards {
-// cache, packed, position; packed, cache, position; weights, cache, position. The last has no gradient, so that a loss
-// that needs one is refused.
+// Operands of the three: cache, packed, position; packed, cache, position; weights, cache, position. cached_mix has no
+// gradient, so that a loss that needs one is refused.
 inline constexpr card remember{"RememberPosition",     3,       trait::keeps | trait::writes | trait::blocks,
                                detail::infer_remember, nullptr, detail::lower_remember},
     cached_weights{"CachedAttentionWeights",     3,       trait::blocks,
@@ -58,16 +58,16 @@ inline constexpr card remember{"RememberPosition",     3,       trait::keeps | t
 
 struct cached_attention_options {
   int heads = 1;      // must divide the width
-  int time = 0;       // the positions that the cache has room for
-  int sequences = 1;  // that are generated at once: the batch of the model
+  int time = 0;       // how many positions the cache has room for
+  int sequences = 1;  // how many are generated at once: the batch of the model
   std::string_view name = "cache";
 };
-// packed [sequences, 1, 3 width]: query, key and value of the position that stands in `position`, an int32 or int64
-// scalar from 0 on; those of the positions before it were given in the runs before. Gives [sequences, 1, width], what
-// self_attention with `causal` gives for that position. A run for position p makes the positions from p on forgotten,
-// so 0 begins a new sequence. The cache is a local variable of zeros, "<name>" [sequences, 2, width, time]: each seat
-// of a predictor has its own, and so has a session. Errors of a run: invalid_argument for a position outside [0, time),
-// for another batch than `sequences`. It has no gradient.
+// Returns, for one position, what self_attention with `causal` returns for it: [sequences, 1, width]. packed
+// [sequences, 1, 3 width] holds the query, key and value of the position whose number is in `position`, an int32 or
+// int64 scalar from 0 on; those of the positions before it were given in the runs before. A run for position p forgets
+// the positions from p on, so 0 begins a new sequence. The cache is a local variable of zeros, "<name>" [sequences, 2,
+// width, time]: each seat of a predictor has its own, and so has a session. A run raises invalid_argument for a
+// position outside [0, time) and for a batch other than `sequences`. There is no gradient.
 constexpr value cached_attention(value packed, value position, const cached_attention_options& o) {
   graph& g = *packed.g;
   const shape s = packed.dims();

@@ -1,11 +1,13 @@
 // These functions clip tensors of a graph, as TensorFlow 1.15's tf.clip_by_*, with its arithmetic, its edge cases and
-// its gradients. Composed of ops that exist, so every clip can be differentiated again, compiled and fused. For arrays
-// in memory see tensor/clip.hpp, which tells the names elsewhere; as policies of an optimizer, update/clip.hpp.
+// its gradients. They are composed of other ops, so every clip can be differentiated again, compiled and fused. For
+// arrays in memory see tensor/clip.hpp, which lists the names in other libraries; for policies of an optimizer,
+// update/clip.hpp.
 //
 //   auto h = clip::by_value(dense(x, {.units = 8}), -1, 1);
 //   auto all = clip::by_global_norm(g, {dw, db, {}}, 5.0);        // all.list[0].dense, ...; all.norm
 //
-// A gradient may be rows of a table (gradient_value): its values are clipped, rows that repeat one by one.
+// A gradient may be rows of a table (gradient_value): its values are clipped, and rows that repeat are clipped one by
+// one.
 #pragma once
 #include <limits>
 #include <span>
@@ -15,7 +17,7 @@
 
 namespace gradus::inline GRADUS_BUILD::clip {
 
-// A number, or a tensor of the operand's dtype that broadcasts to it without enlarging it.
+// A bound is a number, or a tensor of the operand's dtype that broadcasts to the operand without enlarging it.
 struct bound {
   value tensor;
   double number = 0;
@@ -65,7 +67,7 @@ constexpr int mask_of(std::string_view name, value t, std::span<const int> axes)
   }
   return mask;
 }
-// A sum of squares as a root that has derivative 0 at 0; both, and whether there is something.
+// The root of a sum of squares, with derivative 0 at 0; the same root that is never 0; and whether the sum is above 0.
 struct norm {
   value root, safe;  // safe: 1 where the root is 0
   value some;
@@ -77,18 +79,18 @@ constexpr norm root_of(value squares) {
   return {select(some, root, squares), root, some};
 }
 constexpr value squares_of(value t, int mask) { return gradus::detail::reduce(cards::sum, square(t), mask, true); }
-// a / the norm, and infinity where it is 0, with derivative 0 there; NaN of NaN.
+// Returns a / the norm; where the norm is 0, infinity with derivative 0; NaN for a norm of NaN.
 constexpr value over(value a, const norm& n) {
   const value unlimited = n.safe.g->constant(std::numeric_limits<double>::infinity(), n.safe.type());
   const value other = unlimited + stop_gradient(n.root), quotient = a / n.safe;
   return select(n.some, quotient, other);
 }
-// The smaller of two; NaN if the second is. Of equals the second, which then has the gradient.
+// Returns the smaller of the two, and NaN if b is NaN. Of equals it returns b, which then has the gradient.
 constexpr value least(value a, value b) { return select(less(a, b), a, b); }
 }  // namespace detail
 
-// max(min(t, high), low): low > high gives low everywhere, NaN stays NaN. At a bound the gradient is t's. Tensors of
-// integers take whole numbers.
+// Returns max(min(t, high), low): low > high gives low everywhere, NaN stays NaN. At a bound the gradient is passed to
+// t. A tensor of integers takes whole numbers as bounds.
 constexpr value by_value(value t, bound low, bound high) {
   if (!detail::fit("clip_by_value", t, low) || !detail::fit("clip_by_value", t, high)) return t;
   const auto scope = t.g->name_scope("clip_by_value");
@@ -97,9 +99,9 @@ constexpr value by_value(value t, bound low, bound high) {
   return select(less(cut, lo), lo, cut);
 }
 
-// (t c) / max(n, c), n the L2 norm over the axes (none given: over all; negative: from the back). n = 0 gives zeros
-// with derivative 1, and NaN if c <= 0; c < 0 turns other signs and makes norms |c|; an infinite n makes finite
-// elements 0 and infinite ones NaN; a NaN makes all of its norm NaN.
+// Returns (t c) / max(n, c), where n is the L2 norm over the axes (none given: over all; negative: from the back). n =
+// 0 gives zeros with derivative 1, and NaN if c <= 0; c < 0 changes the signs and makes the norms |c|; an infinite n
+// makes finite elements 0 and infinite ones NaN; a NaN makes all elements of its norm NaN.
 constexpr value by_norm(value t, bound c, std::span<const int> axes) {
   if (!detail::floats("clip_by_norm", t) || !detail::fit("clip_by_norm", t, c)) return t;
   const auto scope = t.g->name_scope("clip_by_norm");
@@ -112,8 +114,8 @@ constexpr value by_norm(value t, bound c, std::initializer_list<int> axes = {}) 
   return by_norm(t, c, std::span<const int>(axes.begin(), axes.size()));
 }
 
-// t c min(N / n, 1 / c), n the L2 norm of all N elements: divided by N, not by sqrt(N). Where n is 0 the derivative is
-// 1; TensorFlow's is NaN.
+// Returns t c min(N / n, 1 / c), where n is the L2 norm of all N elements: it is divided by N, not by sqrt(N). Where n
+// is 0 the derivative is 1; TensorFlow's is NaN.
 constexpr value by_average_norm(value t, bound c) {
   if (!detail::floats("clip_by_average_norm", t) || !detail::fit("clip_by_average_norm", t, c)) return t;
   const auto scope = t.g->name_scope("clip_by_average_norm");
@@ -124,9 +126,9 @@ constexpr value by_average_norm(value t, bound c) {
   return t * most * factor;
 }
 
-// A gradient's numbers: all of a dense one's, or those of a sparse one's rows.
+// Returns the numbers of a gradient: all of a dense one, or those of the rows of a sparse one.
 constexpr value numbers_of(const gradient_value& t) { return t.sparse() ? t.values : t.dense; }
-// The same gradient with other numbers.
+// Returns the same gradient with other numbers.
 constexpr gradient_value with_numbers(const gradient_value& t, value v) {
   return t.sparse() ? gradient_value{{}, v, t.indices} : gradient_value{v, {}, {}};
 }
@@ -137,7 +139,7 @@ constexpr gradient_value by_norm(const gradient_value& t, bound c, std::initiali
   return t ? with_numbers(t, by_norm(numbers_of(t), c, axes)) : t;
 }
 
-// One of a list in braces: a tensor, a gradient, or None: {}.
+// An entry of a list in braces: a tensor, a gradient, or None, which is {}.
 struct item {
   gradient_value gradient = {};
   constexpr item() = default;
@@ -150,7 +152,7 @@ constexpr gradus::detail::seq<gradient_value> gradients_of(std::initializer_list
   for (const item& i : list) out.push(i.gradient);
   return out;
 }
-// The sum of all squares, halved and doubled again as TensorFlow does; 0 of float32 if all are None.
+// Returns the sum of all squares, halved and doubled again as TensorFlow does; 0 of float32 if all are None.
 constexpr value squares_of(std::string_view name, graph& g, std::span<const gradient_value> list) {
   value sum;
   for (const gradient_value& i : list) {
@@ -162,8 +164,8 @@ constexpr value squares_of(std::string_view name, graph& g, std::span<const grad
 }
 }  // namespace detail
 
-// sqrt of the sum of all squares, a scalar. None is left out; an empty list and a list of None have norm 0. At 0 the
-// derivative is 0; TensorFlow's is NaN.
+// Returns the square root of the sum of all squares, a scalar. None is left out; an empty list and a list of None have
+// norm 0. At 0 the derivative is 0; TensorFlow's is NaN.
 constexpr value global_norm(graph& g, std::span<const gradient_value> list) {
   const auto scope = g.name_scope("global_norm");
   return detail::root_of(detail::squares_of("global_norm", g, list)).root;
@@ -177,8 +179,9 @@ struct clipped {
   gradus::detail::seq<gradient_value> list;  // in order; None stays None
   value norm;                                // before clipping, or use_norm
 };
-// Every entry times s = c min(1 / norm, 1 / c). An infinite or NaN norm makes everything NaN; norm 0 leaves all as it
-// is, and gives NaN if c = 0 too; c < 0 changes nothing. use_norm: a norm known already, a scalar.
+// Returns every entry times s = c min(1 / norm, 1 / c). An infinite or NaN norm makes everything NaN; norm 0 leaves
+// everything as it is, and gives NaN if c = 0 too; c < 0 changes nothing. use_norm is a norm that is known already, a
+// scalar.
 constexpr clipped by_global_norm(graph& g, std::span<const gradient_value> list, bound c, value use_norm = {}) {
   const auto scope = g.name_scope("clip_by_global_norm");
   detail::norm n{use_norm, use_norm, use_norm};
@@ -206,10 +209,10 @@ constexpr clipped by_global_norm(graph& g, std::initializer_list<item> list, bou
                         use_norm);
 }
 
-// Adaptive gradient clipping (Brock, De, Smith, Simonyan, ICML 2021), as optax.adaptive_grad_clip: t times
-// factor max(|p|, eps) / |t| wherever |t| is not below factor max(|p|, eps). Norms are of one unit each: of the whole
-// where at most one extent is above 1; over axis 0 for rank 2 [in, out] and 3; over all axes but the last for kernels
-// [h, w, in, out].
+// Adaptive gradient clipping (Brock, De, Smith, Simonyan, ICML 2021), as optax.adaptive_grad_clip: returns t times
+// factor max(|p|, eps) / |t| wherever |t| is not below factor max(|p|, eps). Each norm is that of one unit: of the
+// whole tensor where at most one extent is above 1; over axis 0 for rank 2 [in, out] and rank 3; over all axes but the
+// last for kernels [h, w, in, out].
 constexpr value adaptive(value t, value parameter, double factor, double eps = 1e-3) {
   if (!detail::floats("clip_adaptive", t)) return t;
   const shape dims = t.dims();

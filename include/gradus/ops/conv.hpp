@@ -5,9 +5,9 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// valid: windows lie inside the image. same: the result has ceil(extent / stride) places, zeros stand around the image,
-// and where their number is odd the extra one is after it (below, right), as TensorFlow has it. PyTorch pads both sides
-// alike.
+// valid: windows lie inside the image. same: the result has ceil(extent / stride) places, and zeros stand around the
+// image; where their number is odd the extra one is after it (below, right), as TensorFlow has it. PyTorch pads both
+// sides alike.
 enum class padding : int { valid, same };
 
 // Height and width; one number stands for both.
@@ -20,7 +20,7 @@ struct extent2 {
 namespace detail {
 struct window_attr {
   int kh, kw, sh, sw, same;
-  int h, w;  // of the image; gradients only, which do not see it
+  int h, w;  // of the image; set for gradients only, whose operands do not include the image
 };
 struct window_axis {
   int out, before;
@@ -31,7 +31,7 @@ constexpr window_axis place_windows(int n, int k, int stride, bool same) {
   return {out, total > 0 ? total / 2 : 0};
 }
 constexpr bool is_image(const shape& s) { return s.rank == 4 && s[1] > 0 && s[2] > 0 && s[3] > 0; }
-// {n, places down, places across, channels} of windows over the image; refuses windows that do not fit.
+// Returns {n, places down, places across, channels} of windows over the image; refuses windows that do not fit.
 constexpr shape window_places(inference& r, const shape& image, const window_attr& a, int channels) {
   const shape no_place{image[0], 1, 1, channels};
   if (a.kh <= 0 || a.kw <= 0 || a.sh <= 0 || a.sw <= 0) {
@@ -71,14 +71,14 @@ constexpr void infer_pool(inference& r) {
   r.dims = x;
   if (!is_image(x)) return r.refuse("takes images [n, height, width, channels], only n may be batch");
   const shape y = window_places(r, x, r.attributes<window_attr>(), x[3]);
-  if (r.count == 1) r.dims = y;  // else the gradient of max_pool: x, dy
+  if (r.count == 1) r.dims = y;  // else this is the gradient of max_pool, with operands x, dy
 }
 constexpr void infer_avg_pool_grad(inference& r) {
   infer_floats_apart(r);
   const auto a = r.attributes<window_attr>();
   r.dims = {r.in(0)[0], a.h, a.w, r.in(0)[3]};
 }
-// dims, for all of them: {0 = images, h, w, in, oh, ow, out, kh, kw, stride h, stride w, zeros above, zeros left}
+// dims, for all of these: {0 = images, h, w, in, oh, ow, out, kh, kw, stride h, stride w, zeros above, zeros left}
 constexpr void lower_windows(lowering& l, const shape& x, const shape& y) {
   const auto a = l.attributes<window_attr>();
   l.rows = x[0];
@@ -134,15 +134,15 @@ constexpr window_attr window_of(const shape& filters, const window_options& o) {
           0};
 }
 }  // namespace detail
-// Images [n, h, w, in] with filters [kh, kw, in, out]: [n, oh, ow, out]. A correlation, as everywhere in this field:
-// the filters are not mirrored. float32 or float64.
+// Returns [n, oh, ow, out] from images [n, h, w, in] and filters [kh, kw, in, out]. It is a correlation, as everywhere
+// in this field: the filters are not mirrored. The dtype is float32 or float64.
 constexpr value conv2d(value images, value filters, const window_options& o = {}) {
   return images.g->add_with(cards::conv2d, {images, filters}, detail::window_of(filters.dims(), o));
 }
 
 struct pool_options {
   extent2 pool_size = 2;
-  extent2 strides = 0;  // 0: as the window
+  extent2 strides = 0;  // 0: the same as the window
   gradus::padding padding = gradus::padding::valid;
 };
 namespace detail {
@@ -152,9 +152,9 @@ constexpr value pool(const card& op, value x, const pool_options& o) {
                        window_attr{kh, kw, sh != 0 ? sh : kh, sw != 0 ? sw : kw, o.padding == padding::same, 0, 0});
 }
 }  // namespace detail
-// The largest of each window and channel; the gradient goes to the first that is largest.
+// Returns the largest number of each window and channel; the gradient goes to the first that is largest.
 constexpr value max_pool(value images, const pool_options& o = {}) { return detail::pool(cards::max_pool, images, o); }
-// The mean of each window and channel over the places inside the image: padding does not count.
+// Returns the mean of each window and channel over the places inside the image: padding does not count.
 constexpr value avg_pool(value images, const pool_options& o = {}) { return detail::pool(cards::avg_pool, images, o); }
 
 namespace detail {
@@ -162,8 +162,8 @@ constexpr window_attr seen(window_attr a, const shape& image) {
   a.h = image[1], a.w = image[2];
   return a;
 }
-// The gradient of an image takes filters [kh, out, kw, in]: what a number of dy meets in one row of the image lies in a
-// row.
+// The gradient of an image takes filters [kh, out, kw, in], so that the weights that one number of dy meets in one row
+// of the image lie in a row.
 constexpr value turned(value filters) { return transpose(filters, {0, 3, 1, 2}); }
 constexpr value turned_back(value filters) { return transpose(filters, {0, 2, 3, 1}); }
 constexpr value conv_input(graph& g, value filters, value dy, const window_attr& a) {
@@ -174,7 +174,7 @@ constexpr void grad_conv2d(backward& b) {
   if (b.wants(0)) b.to(0, conv_input(b.g, b.in(1), b.dy, a));
   if (b.wants(1)) b.to(1, b.g.add_with(cards::conv2d_filter, {b.in(0), b.dy}, a));
 }
-// All three are linear in each operand, so their gradients are each other.
+// All three ops are linear in each operand, so their gradients are each other.
 constexpr void grad_conv2d_input(backward& b) {
   const auto a = b.attributes<window_attr>();
   if (b.wants(0)) b.to(0, turned(b.g.add_with(cards::conv2d_filter, {b.dy, b.in(1)}, a)));

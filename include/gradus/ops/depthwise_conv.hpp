@@ -1,15 +1,16 @@
-// This header has depthwise convolution: each channel of an image meets filters of its own, and channels do not mix.
+// This header has depthwise convolution: each channel of an image has filters of its own, and channels do not mix.
 // Images are [n, height, width, channels] (NHWC), filters are [height, width, channels, multiplier].
 //
 // With a 1 x 1 convolution behind it, it does the work of a convolution with a fraction of the multiplications (Howard
-// et al. 2017, MobileNets, arXiv:1704.04861; Chollet 2017, Xception, CVPR). Dilations and NCHW are TensorFlow's alone.
+// et al. 2017, MobileNets, arXiv:1704.04861; Chollet 2017, Xception, CVPR). TensorFlow also has dilations and NCHW,
+// which this library does not have.
 #pragma once
 #include "conv.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
-// The result for images of this shape; 0 channels where their number is no int.
+// Returns the shape of the result for images of this shape; it has 0 channels where their number does not fit an int.
 constexpr shape depthwise_places(inference& r, const shape& image, const window_attr& a, int multiplier) {
   const std::int64_t channels = static_cast<std::int64_t>(image[3]) * multiplier;
   const bool fits = channels == static_cast<int>(channels);
@@ -74,9 +75,10 @@ inline constexpr card depthwise_conv2d{"DepthwiseConv2dNative", 2, 0, detail::in
                             detail::lower_of_filter};
 }  // namespace cards
 
-// Images [n, h, w, channels] with filters [kh, kw, channels, multiplier]: [n, oh, ow, channels * multiplier], where
-// number m of channel c is channel c * multiplier + m. As tf.nn.depthwise_conv2d, and as PyTorch's conv2d with groups =
-// channels, whose filters are [channels * multiplier, 1, kh, kw]. A correlation, as conv2d. float32 or float64.
+// Returns [n, oh, ow, channels * multiplier] from images [n, h, w, channels] and filters [kh, kw, channels,
+// multiplier]; result m of channel c is channel c * multiplier + m. As tf.nn.depthwise_conv2d, and as PyTorch's conv2d
+// with groups = channels, whose filters are [channels * multiplier, 1, kh, kw]. It is a correlation, as conv2d is. The
+// dtype is float32 or float64.
 constexpr value depthwise_conv2d(value images, value filters, const window_options& o = {}) {
   return images.g->add_with(cards::depthwise_conv2d, {images, filters}, detail::window_of(filters.dims(), o));
 }
@@ -87,7 +89,7 @@ constexpr void grad_depthwise(backward& b) {
   if (b.wants(0)) b.to(0, b.g.add_with(cards::depthwise_conv2d_input, {b.in(1), b.dy}, a));
   if (b.wants(1)) b.to(1, b.g.add_with(cards::depthwise_conv2d_filter, {b.in(0), b.dy}, a));
 }
-// All three are linear in each operand, so their gradients are each other.
+// All three ops are linear in each operand, so their gradients are each other.
 constexpr void grad_depthwise_input(backward& b) {
   const auto a = b.attributes<window_attr>();
   if (b.wants(0)) b.to(0, b.g.add_with(cards::depthwise_conv2d_filter, {b.dy, b.in(1)}, a));

@@ -1,5 +1,5 @@
 // An elementwise op has one formula for every element; its operands broadcast as in NumPy. The cards define shape and
-// gradient; the formulas stand in cpu/elementwise.hpp, one each.
+// gradient; the formulas are in cpu/elementwise.hpp, one for each op.
 #pragma once
 #include "broadcast.hpp"
 
@@ -22,7 +22,7 @@ constexpr void infer_floats(inference& r) {
   infer_numbers(r);
   if (!is_float(r.type)) r.refuse("takes float32 or float64, got ", r.type, "; use cast");
 }
-// One float dtype for all operands; their extents are the op's own matter.
+// All operands have one float dtype; each op checks their extents itself.
 constexpr void infer_floats_apart(inference& r) {
   r.type = r.in_type(0);
   for (int i = 0; i < r.count; ++i)
@@ -59,7 +59,7 @@ constexpr void infer_cast(inference& r) {
   r.type = static_cast<dtype>(r.attributes<type_attr>().type), r.dims = r.in(0);
   if (is_for_files(r.type)) r.refuse(r.type, " stands in files only; cast to int32, uint8 or float32");
 }
-// gradients of the operands, written once per formula below
+// The gradients of the operands are written once, below.
 constexpr void grad_add(backward&);
 constexpr void grad_sub(backward&);
 constexpr void grad_mul(backward&);
@@ -91,10 +91,11 @@ constexpr void grad_select(backward&);
 }  // namespace detail
 
 namespace detail {
-// An expression seen as a matrix has two loops, rows and columns; an operand varies along each or not.
+// An expression that is seen as a matrix has two loops, rows and columns; an operand varies along each of them or not.
 inline constexpr int along_rows = 1, along_columns = 2;
 
-// Whether every row of such an expression is the same formula of its own elements: no operand varies along rows alone.
+// Returns whether every row of such an expression is the same formula of its own elements: no operand varies along rows
+// alone.
 constexpr bool repeats_by_rows(const expression& x) {
   if (x.loops != 2 || x.extent[1] <= 0) return false;
   for (int k = 0; k < x.inputs; ++k)
@@ -127,12 +128,12 @@ inline constexpr card neg{"Neg", 1, e, infer_numbers, grad_neg}, exp{"Exp", 1, e
     gelu{"Gelu", 1, e, infer_floats, grad_gelu}, softplus{"Softplus", 1, e, infer_floats, grad_softplus},
     erf{"Erf", 1, e, infer_floats, grad_erf}, logical_not{"LogicalNot", 1, blocked, infer_logical},
     cast{"Cast", 1, e, infer_cast, grad_cast};
-// what pass/fuse.hpp makes of them: an expression of formulas
+// what pass/fuse.hpp makes of these ops: an expression of formulas
 inline constexpr card fused{"Fused", -1, trait::expression};
-// three
+// three operands
 inline constexpr card select{"Select", 3, e, infer_select, grad_select};
-// gradients that are cheaper or more exact as one formula; operands: dy and the op's result (or its operand for gelu,
-// softplus)
+// gradients that are cheaper or more exact as one formula; operands: dy and the op's result (for gelu and softplus its
+// operand)
 inline constexpr card tanh_grad{"TanhGrad", 2, e, infer_floats, grad_tanh_grad},
     sigmoid_grad{"SigmoidGrad", 2, e, infer_floats, grad_sigmoid_grad},
     relu_grad{"ReluGrad", 2, e, infer_numbers, grad_relu_grad}, elu_grad{"EluGrad", 2, e, infer_floats},
@@ -141,9 +142,10 @@ inline constexpr card tanh_grad{"TanhGrad", 2, e, infer_floats, grad_tanh_grad},
 
 // ---- what a user writes
 //
-// C++ leaves open which operand of an operator or of a call is evaluated first, and g++ takes the compiler's run from
-// the left and the program's from the right. So that both build one graph, a statement makes one operand at most that
-// adds nodes; only chains and braces have an order. Names, draws and variables depend on it in a user's model too.
+// C++ leaves open which operand of an operator or of a call is evaluated first: g++ evaluates from the left at
+// compile time and from the right in the program. So that both build one graph, a statement contains at most one
+// operand that adds nodes; only chains and braces have an order. Names, random draws and variables depend on this order
+// in a user's model too.
 constexpr value add(value a, value b) { return a.g->add(cards::add, {a, b}); }
 constexpr value subtract(value a, value b) { return a.g->add(cards::sub, {a, b}); }
 constexpr value multiply(value a, value b) { return a.g->add(cards::mul, {a, b}); }
@@ -158,7 +160,7 @@ constexpr value less(value a, value b) { return a.g->add(cards::less, {a, b}); }
 constexpr value less_equal(value a, value b) { return a.g->add(cards::less_equal, {a, b}); }
 constexpr value equal(value a, value b) { return a.g->add(cards::equal, {a, b}); }
 constexpr value not_equal(value a, value b) { return a.g->add(cards::not_equal, {a, b}); }
-// Numbers to integers toward zero; to bool: whether they are not 0.
+// Returns x in another dtype: numbers become integers toward zero; bool is whether they are not 0.
 constexpr value cast(value x, dtype type) {
   if (x.type() == type) return x;
   if (type == boolean && is_16_bit_float(x.type())) x = cast(x, float32);
@@ -182,12 +184,12 @@ constexpr value erf(value x) { return x.g->add(cards::erf, {x}); }
 constexpr value tanh(value x) { return x.g->add(cards::tanh, {x}); }
 constexpr value sigmoid(value x) { return x.g->add(cards::sigmoid, {x}); }
 constexpr value relu(value x) { return x.g->add(cards::relu, {x}); }
-// x for x > 0, e^x - 1 below (Clevert, Unterthiner, Hochreiter 2016).
+// Returns x for x > 0, e^x - 1 below (Clevert, Unterthiner, Hochreiter 2016).
 constexpr value elu(value x) { return x.g->add(cards::elu, {x}); }
-// The tanh form 0.5 x (1 + tanh(sqrt(2/pi)(x + 0.044715 x^3))), as GPT uses it (Hendrycks, Gimpel 2016).
+// Returns the tanh form 0.5 x (1 + tanh(sqrt(2/pi)(x + 0.044715 x^3))), as GPT uses it (Hendrycks, Gimpel 2016).
 constexpr value gelu(value x) { return x.g->add(cards::gelu, {x}); }
 constexpr value softplus(value x) { return x.g->add(cards::softplus, {x}); }
-// a where the condition is not 0, b elsewhere; the three have one shape or broadcast to it.
+// Returns a where the condition is not 0, b elsewhere; the three have one shape or broadcast to it.
 constexpr value select(value condition, value a, value b) { return condition.g->add(cards::select, {condition, a, b}); }
 
 constexpr value operator+(value a, value b) { return add(a, b); }
@@ -195,7 +197,7 @@ constexpr value operator-(value a, value b) { return subtract(a, b); }
 constexpr value operator*(value a, value b) { return multiply(a, b); }
 constexpr value operator/(value a, value b) { return divide(a, b); }
 constexpr value operator-(value x) { return neg(x); }
-// A number beside a tensor is a constant of the tensor's dtype.
+// A number beside a tensor becomes a constant of the tensor's dtype.
 constexpr value operator+(value a, double b) { return a + a.g->constant(b, a.type()); }
 constexpr value operator-(value a, double b) { return a - a.g->constant(b, a.type()); }
 constexpr value operator*(value a, double b) { return a * a.g->constant(b, a.type()); }
@@ -209,7 +211,7 @@ constexpr value less(value a, double b) { return less(a, a.g->constant(b, a.type
 constexpr value maximum(value a, double b) { return maximum(a, a.g->constant(b, a.type())); }
 constexpr value minimum(value a, double b) { return minimum(a, a.g->constant(b, a.type())); }
 constexpr value pow(value a, double b) { return pow(a, a.g->constant(b, a.type())); }
-// x where x > 0, alpha x elsewhere.
+// Returns x where x > 0, alpha x elsewhere.
 constexpr value leaky_relu(value x, double alpha = 0.2) {
   const value positive = greater(x, 0.0), leak = x * alpha;
   return select(positive, x, leak);

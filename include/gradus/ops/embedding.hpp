@@ -1,12 +1,12 @@
 // These ops combine rows of a table, for an example with several ids of a categorical feature.
 //
-//   auto ids = g.placeholder("words/ids", {batch, 8}, int64);       padded with -1
+//   auto ids = g.placeholder("words/ids", {batch, 8}, int64);       // padded with -1
 //   auto table = g.variable("table", {1000, 16});
-//   auto sum = embedding_lookup_sparse(table, ids, {.combiner = combiner::sum});            [batch, 16]
+//   auto sum = embedding_lookup_sparse(table, ids, {.combiner = combiner::sum});            // [batch, 16]
 //   auto words = sparse_embedding(ids, {.name = "words_embedding", .num_buckets = 1000, .dimension = 16});
-//   auto wide = sparse_linear(ids, {.name = "words", .num_buckets = 1000});                 [batch, 1]
+//   auto wide = sparse_linear(ids, {.name = "words", .num_buckets = 1000});                 // [batch, 1]
 //
-// A composition of gather and arithmetic, so that its gradient is sparse: the rows that were read.
+// They are composed of gather and arithmetic, so that the gradient is sparse: it has the rows that were read.
 #pragma once
 #include <optional>
 
@@ -28,11 +28,12 @@ struct sparse_lookup_options {
   double max_norm = 0;  // above 0: every row is first scaled down to this L2 norm if it is longer
 };
 
-// The rows params[id] of the table params [n, dim], combined for each example: ids [..., k] to [..., dim]. An id below
-// 0 is none; nor has one a part whose weight is 0 or less, unless the combiner is sum. An example without any gives
-// zeros. As TensorFlow's safe_embedding_lookup_sparse with its default_id None, on ids that are padded.
+// Returns the rows params[id] of the table params [n, dim], combined for each example: ids [..., k] to [..., dim]. An
+// id below 0 stands for no id; an id whose weight is 0 or less takes no part either, unless the combiner is sum. An
+// example without ids gives zeros. As TensorFlow's safe_embedding_lookup_sparse with its default_id None, on ids that
+// are padded.
 //
-// In place of an id that is none, a row is read that the example reads anyway (or row 0), with weight 0: so the sparse
+// In place of an id below 0, a row that the example reads anyway (or row 0) is read with weight 0: so the sparse
 // gradient names no other rows, except row 0 for an example without ids, as TensorFlow's does.
 constexpr value embedding_lookup_sparse(value params, value ids, const sparse_lookup_options& o = {}) {
   graph& g = *ids.g;
@@ -73,14 +74,14 @@ constexpr value embedding_lookup_sparse(value params, value ids, const sparse_lo
   return out / (mean ? safe : sqrt(safe));
 }
 
-// The default initializer of an embedding's table.
+// Returns the default initializer of an embedding's table.
 constexpr initializer embedding_start(int dimension) {
   return truncated_normal(0, static_cast<float>(1 / portable_math::sqrt(static_cast<double>(dimension))));
 }
 
 struct sparse_embedding_options {
   std::string_view name = "embedding";  // of the column: "words_embedding"
-  int num_buckets = 0;                  // rows of the table: how many different ids
+  int num_buckets = 0;                  // rows of the table: the number of different ids
   int dimension = 0;
   gradus::combiner combiner = gradus::combiner::mean;
   value weights = {};
@@ -89,8 +90,8 @@ struct sparse_embedding_options {
   bool trainable = true;
   dtype type = float32;
 };
-// The variable "<scope>/<name>/embedding_weights" [num_buckets, dimension], looked up by embedding_lookup_sparse. As
-// TensorFlow's embedding_column in an input layer: its scope there is "input_layer".
+// Makes the variable "<scope>/<name>/embedding_weights" [num_buckets, dimension] and looks the ids up in it by
+// embedding_lookup_sparse. As TensorFlow's embedding_column in an input layer, where the scope is "input_layer".
 constexpr value sparse_embedding(value ids, const sparse_embedding_options& o) {
   graph& g = *ids.g;
   if (o.num_buckets <= 0 || o.dimension <= 0) {
@@ -115,9 +116,9 @@ struct sparse_linear_options {
   bool trainable = true;
   dtype type = float32;
 };
-// A categorical column adds this in a linear model: the variable "<scope>/<name>/weights" [num_buckets, units], zeros
-// at first, its rows combined. As in TensorFlow's linear_model: its scope there is "linear_model", and it adds one
-// "bias_weights" [units] to the sum of all columns.
+// Returns what a categorical column adds in a linear model: the combined rows of the variable "<scope>/<name>/weights"
+// [num_buckets, units], which starts from zeros. As in TensorFlow's linear_model, where the scope is "linear_model" and
+// one "bias_weights" [units] is added to the sum of all columns.
 constexpr value sparse_linear(value ids, const sparse_linear_options& o) {
   graph& g = *ids.g;
   if (o.num_buckets <= 0 || o.units <= 0) {

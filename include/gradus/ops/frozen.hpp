@@ -7,22 +7,22 @@
 //   auto h = frozen_conv2d<body::conv>(image, {.strides = 2, .padding = padding::same, .activation = relu});
 //   auto y = dense(reduce_mean(h, {1, 2}), {.units = 12});       // is trained
 //
-// A layer rounds its input to 8 bits, multiplies and adds whole numbers, and gives float32 (dynamic quantization, as
+// A layer rounds its input to 8 bits, multiplies and adds whole numbers, and returns float32 (dynamic quantization, as
 // torch.ao.quantization.quantize_dynamic has it; Jacob et al. 2018, "Quantization and training of neural networks for
-// efficient integer-arithmetic-only inference", CVPR, equation 4). Whole numbers have no order of addition, so every
-// machine, batch size and number of threads gives the same bits.
+// efficient integer-arithmetic-only inference", CVPR, equation 4). The order in which whole numbers are added does not
+// matter, so every machine, batch size and number of threads gives the same bits.
 //
 // - The weights of one channel of the result have a scale: a weight is code * scale, with codes from -127 to 127.
-// - The input has a scale and a zero point, an integer code that stands for 0, from the least and the greatest number
-//   that stand together: those of one image, or of one row in frozen_dense. PyTorch has one pair for the whole batch,
+// - The input has a scale and a zero point, an integer code that stands for 0. They come from the least and the
+//   greatest number of a group: of one image, or of one row in frozen_dense. PyTorch has one pair for the whole batch,
 //   so there an example's result depends on its neighbours.
 // - An input that holds NaN or infinity gives NaN for its image or row.
 //
 // With recompute_marked{} (pass/recompute.hpp) the backward pass of a layer above computes a frozen layer's float32
-// result again from the codes, a quarter of its memory.
+// result again from the codes, which take a quarter of its memory.
 //
 // There is no gradient through such a layer: a variable below one cannot be trained, and a graph that tries to is
-// refused. A session that interprets its graph takes the policy frozen_ops<body::conv, ...> (cpu/frozen.hpp).
+// refused. A session that interprets its graph needs the policy frozen_ops<body::conv, ...> (cpu/frozen.hpp).
 #pragma once
 #include "conv.hpp"
 #include "depthwise_conv.hpp"
@@ -44,9 +44,9 @@ struct frozen_constants {
 };
 }  // namespace detail
 
-// The weights of layers, for `inline constexpr` or `static constexpr` objects: codes[...], scales[channels of the
-// result], bias[channels of the result]. The codes have the order of the kernels of dense, conv2d, depthwise_conv2d. An
-// object that is no constant may be filled while the program runs, before its first step.
+// These hold the weights of layers, in `inline constexpr` or `static constexpr` objects: codes[...], scales[channels of
+// the result], bias[channels of the result]. The codes have the order of the kernels of dense, conv2d,
+// depthwise_conv2d. An object that is not constant may be filled while the program runs, before its first step.
 template <int In, int Units>
 using frozen_dense_weights = detail::frozen_constants<frozen_weights::of_dense, Units, In, Units>;
 template <int Height, int Width, int In, int Filters>
@@ -59,7 +59,7 @@ namespace detail {
 constexpr void check_finite(std::string_view what, std::size_t i, float x) {
   if (!(x - x == 0)) raise(status::invalid_argument, text(what, " ", i, " of frozen weights is ", x));
 }
-// Codes and scales of a kernel whose channel is the last axis, or the last two of a depthwise one.
+// Sets codes and scales of a kernel whose channel is the last axis, or the last two of a depthwise one.
 constexpr void quantize_channels(std::span<const float> kernel, std::span<const float> bias, std::int8_t* codes,
                                  float* scales, std::size_t channels) {
   for (std::size_t i = 0; i < bias.size(); ++i) check_finite("bias", i, bias[i]);
@@ -78,12 +78,12 @@ constexpr void quantize_channels(std::span<const float> kernel, std::span<const 
 }
 }  // namespace detail
 
-// Kernel and bias of a layer in 8 bits: the scale of a channel is its greatest magnitude / 127, and a weight is rounded
-// to the nearest code, ties away from 0. `kernel` has the numbers of Weights::dims in order, `bias` is empty or has one
-// for each channel of the result. Also for the compiler: static constexpr auto w = quantize_weights<...>(kernel, bias).
-// Raises invalid_argument for another number of either and for a weight or bias that is not finite. Channels that are
-// all below 2^-100 become 0. When the compiler does this, clang's limit of steps allows about 10,000 weights
-// (-fconstexpr-steps raises it).
+// Returns the kernel and bias of a layer in 8 bits: the scale of a channel is its greatest magnitude / 127, and a
+// weight is rounded to the nearest code, ties away from 0. `kernel` has the numbers of Weights::dims in order, `bias`
+// is empty or has one for each channel of the result. The compiler can do this too: static constexpr auto w =
+// quantize_weights<...>(kernel, bias). Raises invalid_argument for another number of either and for a weight or bias
+// that is not finite. Channels that are all below 2^-100 become 0. In the compiler, clang's limit of steps allows about
+// 10,000 weights (-fconstexpr-steps raises it).
 template <class Weights>
 constexpr Weights quantize_weights(std::span<const float> kernel, std::span<const float> bias = {}) {
   constexpr auto channels = static_cast<std::size_t>(Weights::channels);
@@ -100,7 +100,7 @@ namespace detail {
 
 // ---- the input in 8 bits
 struct quantize_attr {
-  int together;  // of the last axes; the numbers of these have one scale and one zero point
+  int together;  // how many of the last axes; the numbers of these have one scale and one zero point
 };
 constexpr shape with_pairs(const shape& x, int together) {
   shape s;
@@ -161,7 +161,7 @@ constexpr bool refuses_codes(inference& r, int together) {
   if (!fits) r.refuse("takes codes from 0 to 255 and their scales");
   return !fits;
 }
-// Sums are at most 255 * 127 for each term, and an int32.
+// A sum is an int32, and each of its terms is at most 255 * 127.
 inline constexpr std::int64_t most_terms = 0x7fffffff / (255 * 127);
 constexpr void check_terms(inference& r, std::int64_t terms) {
   if (terms > most_terms && terms <= 0x7fffffff)
@@ -208,7 +208,7 @@ constexpr card frozen_card(const frozen_weights& w) {
 }
 }  // namespace detail
 
-// The card of a layer with these weights.
+// This is the card of a layer with these weights.
 template <const auto& Weights>
 inline constexpr card frozen_op = detail::frozen_card(detail::frozen_weights_of<Weights>);
 
@@ -233,8 +233,8 @@ constexpr bool refuses_images(value x, std::string_view layer) {
 struct frozen_dense_options {
   gradus::activation activation = nullptr;
 };
-// activation(x kernel + bias) on the last axis, x rounded to 8 bits row by row: x [..., in], float32, to [..., units].
-// Weights: a frozen_dense_weights<in, units> of static storage.
+// Returns activation(x kernel + bias) on the last axis, with x rounded to 8 bits row by row: x [..., in], float32, to
+// [..., units]. Weights is a frozen_dense_weights<in, units> of static storage.
 template <const auto& Weights>
 constexpr value frozen_dense(value x, const frozen_dense_options& o = {}) {
   static_assert(Weights.layer == frozen_weights::of_dense,
@@ -253,8 +253,8 @@ struct frozen_conv2d_options {
   gradus::padding padding = gradus::padding::valid;
   gradus::activation activation = nullptr;
 };
-// activation(images * kernel + bias), images rounded to 8 bits one by one: [n, h, w, in], float32, to [n, oh, ow,
-// filters]. Weights: a frozen_conv2d_weights<height, width, in, filters> of static storage.
+// Returns activation(images * kernel + bias), with images rounded to 8 bits one by one: [n, h, w, in], float32, to [n,
+// oh, ow, filters]. Weights is a frozen_conv2d_weights<height, width, in, filters> of static storage.
 template <const auto& Weights>
 constexpr value frozen_conv2d(value images, const frozen_conv2d_options& o = {}) {
   static_assert(Weights.layer == frozen_weights::of_conv2d,
@@ -263,7 +263,7 @@ constexpr value frozen_conv2d(value images, const frozen_conv2d_options& o = {})
   return detail::frozen_layer<Weights>(
       images, 3, detail::window_of(Weights.dims, {.strides = o.strides, .padding = o.padding}), o.activation);
 }
-// The same with a kernel for each channel: [n, h, w, in] to [n, oh, ow, in * multiplier]. Weights: a
+// Does the same with a kernel for each channel: [n, h, w, in] to [n, oh, ow, in * multiplier]. Weights is a
 // frozen_depthwise_conv2d_weights<height, width, in, multiplier> of static storage.
 template <const auto& Weights>
 constexpr value frozen_depthwise_conv2d(value images, const frozen_conv2d_options& o = {}) {

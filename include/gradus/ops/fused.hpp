@@ -1,5 +1,5 @@
-// What pass/fuse.hpp makes: an expression of formulas alone, behind a product, or in front of a reduction. The last
-// word of each one's attributes is the number of its expression.
+// These are the ops that pass/fuse.hpp makes: an expression of formulas alone, behind a product, or in front of a
+// reduction. The last word of each op's attributes is the number of its expression.
 #pragma once
 #include "matmul.hpp"
 #include "reduce.hpp"
@@ -8,8 +8,8 @@ namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
 
-// The rows (dims 0) and columns (dims 1) of the expression, whether the rows are summed, or the columns, and whether
-// the sum is divided by how many there were.
+// The rows (dims 0) and columns (dims 1) of the expression, whether the rows are summed or the columns, and whether the
+// sum is divided by their number.
 struct fused_reduction_attr {
   int rows, columns, sums_rows, mean, expression;
 };
@@ -25,7 +25,7 @@ struct fused_matmul_attr {
 }  // namespace detail
 
 namespace cards {
-// Operands: the product's two, then those of the expression but for its first, which is the product.
+// The operands are the product's two, then those of the expression without its first, which is the product.
 inline constexpr card fused_matmul{"FusedMatMul", -1, trait::expression, nullptr, nullptr, lower_matmul};
 inline constexpr card fused_reduction{"FusedReduction", -1, trait::expression, nullptr, nullptr, lower_fused_reduction};
 }  // namespace cards

@@ -1,4 +1,4 @@
-// This header gathers rows of a table by their numbers, with its sparse gradient, and has one_hot.
+// This header gathers rows of a table by their numbers, with a sparse gradient, and has one_hot.
 #pragma once
 #include "reduce.hpp"
 
@@ -62,16 +62,18 @@ inline constexpr card gather{"Gather", 2, 0, infer_gather, grad_gather, lower_ga
     one_hot{"OneHot", 3, trait::blocks, infer_one_hot, nullptr, lower_one_hot};
 }  // namespace cards
 
-// Rows of the table: params [rows, ...] at indices [...] (int32 or int64). The gradient of the table is sparse: those
-// rows only. An index outside [0, rows) is an error when the step runs.
+// Returns rows of the table: params [rows, ...] at indices [...] (int32 or int64). The gradient of the table is sparse:
+// it has those rows only. An index outside [0, rows) is an error when the step runs.
 constexpr value gather(value params, value indices) { return params.g->add(cards::gather, {params, indices}); }
-// The same by TensorFlow's name: row ids[...] of the table params.
+// Does the same by TensorFlow's name: returns rows ids[...] of the table params.
 constexpr value embedding_lookup(value params, value ids) { return gather(params, ids); }
-// Zeros of this shape with values[i] [n, ...] added to row indices[i], in the order of i: a sparse gradient made dense.
+// Returns zeros of this shape with values[i] [n, ...] added to row indices[i], in the order of i: a sparse gradient
+// made dense.
 constexpr value rows_to_dense(value values, value indices, const shape& dims) {
   return values.g->add_with(cards::rows_to_dense, {values, indices}, detail::to_attr(dims));
 }
-// `on` at the index and `off` elsewhere, along a new last axis; an index outside [0, depth) gives `off` everywhere.
+// Returns `on` at the index and `off` elsewhere, along a new last axis; an index outside [0, depth) gives `off`
+// everywhere.
 constexpr value one_hot(value indices, int depth, double on = 1, double off = 0, dtype type = float32) {
   graph& g = *indices.g;
   return g.add_with(cards::one_hot, {indices, g.constant(on, type), g.constant(off, type)}, detail::depth_attr{depth});

@@ -5,11 +5,11 @@
 //   ...
 //   value y = host_call<&clip_tails>({x});
 //
-// Every op reaches a device by such a second line, this library's own included (cpu/host.hpp): one card, one kernel. An
-// interpreted session also gets its name: ops<&host_op<&clip_tails>>.
+// Every op, this library's own included, gets its kernel by such a specialization of op_kernel (cpu/host.hpp): one
+// card, one kernel. A session that interprets its graph also takes the card as a policy: ops<&host_op<&clip_tails>>.
 //
-// The function must be a pure one: equal calls may be made one, unused ones are not made. Its errors are raised as the
-// library's own. It sees flat spans, row-major; it must know extents by itself.
+// The function must be pure: equal calls may become one, and unused calls are not made. Its errors are raised as the
+// library's own are. It takes flat spans, row-major, which do not contain the extents.
 #pragma once
 #include <span>
 
@@ -49,7 +49,7 @@ template <auto... Gradients>
 constexpr void grad_host(backward&);
 }  // namespace detail
 
-// The card of a function. Gradients: one function per operand, or nullptr for an operand that gets none:
+// This is the card of a function. Gradients: one function per operand, or nullptr for an operand that gets none:
 //   void df(std::span<T> dx, std::span<const T> dy, std::span<const ...> each operand)
 template <auto Function, auto... Gradients>
 inline constexpr card host_op{"HostCall",
@@ -59,7 +59,7 @@ inline constexpr card host_op{"HostCall",
                               detail::grad_host<Gradients...>,
                               detail::lower_host};
 
-// Calls the function; the result has these extents (batch may be one), or those of the first operand.
+// Returns the result of the function; it has these extents (one of them may be batch), or those of the first operand.
 template <auto Function, auto... Gradients>
 constexpr value host_call(std::initializer_list<value> operands, const shape& dims) {
   return operands.begin()->g->add_with(host_op<Function, Gradients...>, operands, detail::to_attr(dims));
@@ -104,7 +104,7 @@ constexpr void grad_check(backward& b) {
 namespace cards {
 inline constexpr card check_between{"CheckBetween", 3, 0, infer_check_between, grad_check, lower_check};
 }
-// x itself; an element outside [low, high] (or NaN) is an error when the step runs.
+// Returns x; an element outside [low, high] (or NaN) is an error when the step runs.
 constexpr value check_between(value x, double low, double high) {
   return x.g->add(cards::check_between, {x, x.g->constant(low, x.type()), x.g->constant(high, x.type())});
 }

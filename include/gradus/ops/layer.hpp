@@ -1,5 +1,5 @@
 // A layer is an op with variables of its own, named as TensorFlow names them. A layer's name is a scope, so that the
-// second "dense" of a graph is "dense_1". A name that is empty stands for the layer's own: "dense", "conv2d", ...
+// second "dense" of a graph is "dense_1". An empty name stands for the layer's default: "dense", "conv2d", ...
 #pragma once
 #include "cached_attention.hpp"
 #include "depthwise_conv.hpp"
@@ -15,7 +15,7 @@ using activation = value (*)(value);
 
 namespace detail {
 constexpr value activated(value x, activation f) { return f != nullptr ? f(x) : x; }
-// Newton's: std::sqrt is not for constant evaluation on every compiler.
+// Newton's method is used because std::sqrt is not for constant evaluation on every compiler.
 constexpr double root(double x) {
   double r = x > 1 ? x : 1;
   for (int i = 0; i < 64; ++i) {
@@ -37,8 +37,8 @@ struct dense_options {
   constraint kernel_constraint = {}, bias_constraint = {};  // after each update: max_norm(3)
 };
 
-// activation(x kernel + bias) on the last axis: x [..., in] to [..., units]; rank 2 or more, float32 or float64.
-// Variables "<name>/kernel" [in, units] and "<name>/bias" [units], of x's dtype. As tf.layers.dense.
+// Returns activation(x kernel + bias) on the last axis: x [..., in] to [..., units]; rank 2 or more, float32 or
+// float64. The variables are "<name>/kernel" [in, units] and "<name>/bias" [units], of x's dtype. As tf.layers.dense.
 constexpr value dense(value x, const dense_options& o) {
   graph& g = *x.g;
   const shape& s = x.dims();
@@ -74,8 +74,8 @@ struct conv2d_options {
   bool trainable = true;
   constraint kernel_constraint = {}, bias_constraint = {};  // max_norm(3, {0, 1, 2})
 };
-// activation(images * kernel + bias): [n, h, w, in] to [n, oh, ow, filters]. Variables "<name>/kernel" [kh, kw, in,
-// filters] and "<name>/bias" [filters]. As tf.layers.conv2d.
+// Returns activation(images * kernel + bias): [n, h, w, in] to [n, oh, ow, filters]. The variables are "<name>/kernel"
+// [kh, kw, in, filters] and "<name>/bias" [filters]. As tf.layers.conv2d.
 constexpr value conv2d(value images, const conv2d_options& o) {
   graph& g = *images.g;
   const shape& s = images.dims();
@@ -106,7 +106,7 @@ struct depthwise_conv2d_options {
   extent2 kernel_size = 3;
   extent2 strides = 1;
   gradus::padding padding = gradus::padding::valid;
-  int depth_multiplier = 1;  // channels of the result for each of the images
+  int depth_multiplier = 1;  // channels of the result for each channel of the images
   std::string_view name = "depthwise_conv2d";
   bool use_bias = true;
   initializer depthwise_initializer = glorot_uniform, bias_initializer = zeros;
@@ -114,10 +114,10 @@ struct depthwise_conv2d_options {
   bool trainable = true;
   constraint depthwise_constraint = {}, bias_constraint = {};  // max_norm(3, {0, 1})
 };
-// activation(images * kernel + bias), each channel with a kernel of its own: [n, h, w, in] to [n, oh, ow, in *
-// depth_multiplier]. Variables "<name>/depthwise_kernel" [kh, kw, in, depth_multiplier] and "<name>/bias" [in *
-// depth_multiplier]. As tf.keras.layers.DepthwiseConv2D, also in the fan in, kh * kw * in, though a number of the
-// result is a sum of kh * kw; PyTorch (Conv2d with groups = in) has kh * kw, so its kernels begin larger.
+// Returns activation(images * kernel + bias), each channel with a kernel of its own: [n, h, w, in] to [n, oh, ow, in *
+// depth_multiplier]. The variables are "<name>/depthwise_kernel" [kh, kw, in, depth_multiplier] and "<name>/bias" [in *
+// depth_multiplier]. As tf.keras.layers.DepthwiseConv2D, which also takes kh * kw * in for the fan in, though a number
+// of the result is a sum of kh * kw; PyTorch (Conv2d with groups = in) takes kh * kw, so its kernels begin larger.
 constexpr value depthwise_conv2d(value images, const depthwise_conv2d_options& o = {}) {
   graph& g = *images.g;
   const shape& s = images.dims();
@@ -147,14 +147,15 @@ constexpr value depthwise_conv2d(value images, const depthwise_conv2d_options& o
 }
 
 struct embedding_options {
-  int input_dim = 0;   // rows of the table: how many different ids
+  int input_dim = 0;   // rows of the table: the number of different ids
   int output_dim = 0;  // numbers per id
   std::string_view name = "embedding";
   initializer embeddings_initializer = random_uniform(-0.05f, 0.05f);
   dtype type = float32;
 };
-// Row ids[...] of "<name>/embeddings" [input_dim, output_dim]: [...] to [..., output_dim]. Ids are int32 or int64; one
-// outside [0, input_dim) is an error when the step runs. Its gradient touches only the rows that were read.
+// Returns row ids[...] of the variable "<name>/embeddings" [input_dim, output_dim]: [...] to [..., output_dim]. Ids are
+// int32 or int64; one outside [0, input_dim) is an error when the step runs. The gradient touches only the rows that
+// were read.
 constexpr value embedding(value ids, const embedding_options& o) {
   graph& g = *ids.g;
   if (o.input_dim <= 0 || o.output_dim <= 0) {
@@ -172,7 +173,8 @@ constexpr value embedding(value ids, const embedding_options& o) {
 struct moments_result {
   value mean, variance;
 };
-// Mean and variance over the axes; the variance is the mean square distance from the mean, as tf.nn.moments has it.
+// Returns mean and variance over the axes; the variance is the mean square distance from the mean, as tf.nn.moments has
+// it.
 constexpr moments_result moments(value x, std::initializer_list<int> axes, bool keep_dims = false) {
   const int mask = detail::axis_mask(x, axes);
   const value mean = detail::reduce(cards::mean, x, mask, true);
@@ -185,8 +187,8 @@ struct layer_norm_options {
   double epsilon = 1e-5;  // as PyTorch; Keras has 1e-3, tf.contrib.layers 1e-12
   bool center = true, scale = true;
 };
-// (x - mean) / sqrt(variance + epsilon) over the last axis, times "<name>/gamma", plus "<name>/beta" (Ba, Kiros, Hinton
-// 2016, arXiv:1607.06450).
+// Returns (x - mean) / sqrt(variance + epsilon) over the last axis, times "<name>/gamma", plus "<name>/beta" (Ba,
+// Kiros, Hinton 2016, arXiv:1607.06450).
 constexpr value layer_norm(value x, const layer_norm_options& o = {}) {
   graph& g = *x.g;
   const shape& s = x.dims();
@@ -208,10 +210,11 @@ struct batch_norm_options {
   double epsilon = 1e-3;
   bool center = true, scale = true;
 };
-// (x - mean) / sqrt(variance + epsilon) per channel, the last axis (Ioffe, Szegedy 2015, arXiv:1502.03167). In mode
-// train the statistics are the batch's, and the moving ones follow by ops in collection "update_ops": moving -= (moving
-// - batch's) (1 - momentum). In other modes they are the moving ones. As tf.layers.batch_normalization(fused=False):
-// the moving variance is the one divided by n; TensorFlow's fused kernel and PyTorch keep the one divided by n - 1.
+// Returns (x - mean) / sqrt(variance + epsilon) per channel, the last axis (Ioffe, Szegedy 2015, arXiv:1502.03167). In
+// mode train the statistics are the batch's, and the moving ones follow by ops in collection "update_ops": moving -=
+// (moving - batch's) (1 - momentum). In other modes the moving statistics are used. As
+// tf.layers.batch_normalization(fused=False): the moving variance is the one divided by n; TensorFlow's fused kernel
+// and PyTorch keep the one divided by n - 1.
 constexpr value batch_norm(value x, const batch_norm_options& o = {}) {
   graph& g = *x.g;
   const shape s = x.dims();
@@ -247,15 +250,15 @@ struct attention_options {
   bool causal = true;       // position i sees 0 ... i
   double dropout_rate = 0;  // of the attention weights
   initializer kernel_initializer = glorot_uniform;
-  // A model that generates gives these instead of a sequence: x is [sequences, 1, width], the one position that stands
-  // in `position`, and the positions before it are remembered (ops/cached_attention.hpp).
+  // A model that generates sets these and has no sequence: x is [sequences, 1, width], the one position whose number is
+  // in `position`, and the positions before it are kept in a cache (ops/cached_attention.hpp).
   value position = {};
-  int time = 0;  // the positions that it remembers at most
+  int time = 0;  // how many positions the cache has room for
   int sequences = 1;
 };
-// Self-attention (Vaswani et al. 2017, arXiv:1706.03762): x [n, time, width] to the same. For each head, softmax(q k^T
-// / sqrt(width / heads)) v; the heads side by side pass a last dense layer. Variables "<name>/qkv/..." [width, 3 width]
-// and "<name>/projection/..." [width, width].
+// Returns the self-attention of x (Vaswani et al. 2017, arXiv:1706.03762): x [n, time, width] to the same shape. For
+// each head it computes softmax(q k^T / sqrt(width / heads)) v; the heads side by side pass through a last dense layer.
+// The variables are "<name>/qkv/..." [width, 3 width] and "<name>/projection/..." [width, width].
 constexpr value multi_head_attention(value x, const attention_options& o) {
   graph& g = *x.g;
   const shape s = x.dims();

@@ -1,4 +1,4 @@
-// Rows are normalized by one op forward, one backward for the rows, and one for gamma and beta.
+// This header normalizes rows by one op forward, one backward for the rows, and one backward for gamma and beta.
 #pragma once
 #include <array>
 #include <bit>
@@ -10,9 +10,9 @@ namespace gradus::inline GRADUS_BUILD {
 namespace detail {
 struct layer_norm_attr {
   int scales, centers;         // whether gamma and beta are operands
-  std::array<int, 2> epsilon;  // of a double
+  std::array<int, 2> epsilon;  // the two words of a double
 };
-// Operands: x [..., n], then gamma [n] and beta [n], those that there are.
+// Operands: x [..., n], then gamma [n] and beta [n] where they are given.
 constexpr void infer_layer_norm(inference& r) {
   infer_floats_apart(r);
   const auto a = r.attributes<layer_norm_attr>();
@@ -27,7 +27,7 @@ constexpr void infer_layer_norm_grad(inference& r) {
   infer_floats_apart(r);
   r.dims = r.in(0);
 }
-// [2, n]: the gradients of gamma and of beta.
+// The result is [2, n]: the gradients of gamma and of beta.
 constexpr void infer_layer_norm_grads(inference& r) {
   infer_floats_apart(r);
   r.dims = shape{2, r.in(0).back()};
@@ -49,8 +49,9 @@ inline constexpr card layer_norm{
     layer_norm_grads{"LayerNormParameterGrad", 2, 0, detail::infer_layer_norm_grads, nullptr, detail::lower_layer_norm};
 }  // namespace cards
 
-// (x - mean) / sqrt(variance + epsilon) over the last axis, times gamma, plus beta, where these are given (Ba, Kiros,
-// Hinton 2016, arXiv:1607.06450). The variance is divided by n. float32 or float64. Has no second derivative.
+// Returns (x - mean) / sqrt(variance + epsilon) over the last axis, times gamma, plus beta, where these are given (Ba,
+// Kiros, Hinton 2016, arXiv:1607.06450). The variance is divided by n. The dtype is float32 or float64. There is no
+// second derivative.
 constexpr value normalize_rows(value x, double epsilon, const value* gamma = nullptr, const value* beta = nullptr) {
   value operands[3] = {x};
   int count = 1;

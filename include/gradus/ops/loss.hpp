@@ -1,6 +1,7 @@
 // This header has the losses of tf.losses and tf.nn (TensorFlow 1.15). Labels come first in `losses::`, as in
-// tf.losses; the ops that end in _with_logits take logits first. Two that are swapped are refused where types show it:
-// whole numbers are labels. Of two float tensors nothing shows it.
+// tf.losses; the ops that end in _with_logits take logits first. Two that are swapped are refused where their types
+// show it: whole numbers are labels. (sparse_softmax_cross_entropy accepts both orders.) Two float tensors that are
+// swapped cannot be detected.
 #pragma once
 #include "arrange.hpp"
 #include "softmax.hpp"
@@ -9,13 +10,13 @@ namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
 constexpr value as_float(value x) { return is_float(x.type()) ? x : cast(x, float32); }
-// n / d, and 0 where d is 0; nothing infinite on the way.
+// Returns n / d, and 0 where d is 0; no intermediate result is infinite.
 constexpr value divide_no_nan(value n, value d) {
   graph& g = *d.g;
   const value zero = g.constant(0, d.type()), is_zero = equal(d, zero);
   return select(is_zero, zero, n / select(is_zero, g.constant(1, d.type()), d));
 }
-// Weights fit values: a scalar, or of the same rank with each extent 1 or equal.
+// Returns whether weights fit values: a scalar, or the same rank with each extent 1 or equal.
 constexpr bool weights_fit(const shape& weights, const shape& values) {
   if (weights.rank == 0) return true;
   if (weights.rank != values.rank) return false;
@@ -29,17 +30,18 @@ constexpr value log_one_plus_exp(value x, value positive) {  // log(1 + e^-|x|)
 constexpr value at_least_zero(value x) { return greater_equal(x, x.g->constant(0, x.type())); }
 }  // namespace detail
 
-// sum(x^2) / 2, a scalar.
+// Returns sum(x^2) / 2, a scalar.
 constexpr value l2_loss(value x) { return reduce_sum(square(x)) * 0.5; }
 
-// Each element: max(x, 0) - x z + log(1 + e^-|x|). The gradient is sigmoid(x) - z, at 0 too.
+// Returns, for each element, max(x, 0) - x z + log(1 + e^-|x|). The gradient is sigmoid(x) - z, at 0 too.
 constexpr value sigmoid_cross_entropy_with_logits(value logits, value labels) {
   const value positive = gradus::detail::at_least_zero(logits), zero = logits.g->constant(0, logits.type());
   const value most = select(positive, logits, zero), product = logits * labels;
   const value tail = gradus::detail::log_one_plus_exp(logits, positive);
   return most - product + tail;
 }
-// The same with positive labels counted pos_weight times: (1 - z) x + (1 + (q - 1) z)(log(1 + e^-|x|) + max(-x, 0)).
+// Does the same with positive labels counted pos_weight times: (1 - z) x + (1 + (q - 1) z)(log(1 + e^-|x|) + max(-x,
+// 0)), where q is pos_weight.
 constexpr value weighted_cross_entropy_with_logits(value logits, value labels, double pos_weight) {
   const value positive = gradus::detail::at_least_zero(logits), zero = logits.g->constant(0, logits.type());
   const value logarithm = gradus::detail::log_one_plus_exp(logits, positive);
@@ -52,11 +54,11 @@ constexpr value weighted_cross_entropy_with_logits(value logits, value labels, d
 namespace losses {
 
 #pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wshadow"  // g++ holds enumerators of a scoped enum against the namespace
+#pragma GCC diagnostic ignored "-Wshadow"  // g++ reports enumerators of a scoped enum as shadowing the namespace
 enum class reduction { none, sum, sum_by_nonzero_weights, mean, sum_over_batch_size };
 #pragma GCC diagnostic pop
 
-// A number, or a tensor: a scalar, or of the losses' rank with extents that are 1 or equal.
+// The weights are a number, or a tensor: a scalar, or of the losses' rank with extents that are 1 or equal.
 struct weights {
   value tensor;
   double number = 1;
@@ -71,8 +73,9 @@ struct options {
   std::string_view loss_collection = collection::losses;  // empty: none
 };
 
-// Losses times weights, reduced, and added to the collection. Integers count as float32; float64 stays float64, where
-// TensorFlow computes in float32. SUM_BY_NONZERO_WEIGHTS and MEAN are 0 where they would divide by 0.
+// Returns the losses times the weights, reduced, and adds the result to the collection. Integers are computed as
+// float32; float64 stays float64, where TensorFlow computes in float32. SUM_BY_NONZERO_WEIGHTS and MEAN are 0 where
+// they would divide by 0.
 constexpr value compute_weighted_loss(value losses, const options& o = {}) {
   graph& g = *losses.g;
   losses = gradus::detail::as_float(losses);
@@ -108,7 +111,7 @@ constexpr value compute_weighted_loss(value losses, const options& o = {}) {
 }
 
 namespace detail {
-// Labels and predictions of one shape and float dtype, in the loss's scope.
+// Labels and predictions of one shape and float dtype, made in the loss's scope.
 struct pair {
   value labels, predictions;
   bool fit;
@@ -134,7 +137,7 @@ constexpr value each(std::string_view name, value labels, value predictions, con
   const auto p = match(name, labels, predictions);
   return p.fit ? compute_weighted_loss(formula(p.labels, p.predictions), o) : p.predictions;
 }
-// The same where whole numbers can only be labels. `second`: "logits", or what else stands there.
+// Does the same where whole numbers can only be labels. `second` names the other operand: "logits", or "predictions".
 template <class Formula>
 constexpr value each_of(std::string_view second, std::string_view name, value labels, value logits, const options& o,
                         Formula formula) {
@@ -147,16 +150,16 @@ constexpr value each_of(std::string_view second, std::string_view name, value la
 }
 }  // namespace detail
 
-// (labels - predictions)^2, times the weights, reduced.
+// Returns (labels - predictions)^2, times the weights, reduced.
 constexpr value mean_squared_error(value labels, value predictions, const options& o = {}) {
   return detail::each("mean_squared_error", labels, predictions, o,
                       [](value y, value p) { return squared_difference(p, y); });
 }
-// |labels - predictions|, times the weights, reduced.
+// Returns |labels - predictions|, times the weights, reduced.
 constexpr value absolute_difference(value labels, value predictions, const options& o = {}) {
   return detail::each("absolute_difference", labels, predictions, o, [](value y, value p) { return abs(p - y); });
 }
-// q = min(|p - y|, delta): q^2 / 2 + delta (|p - y| - q).
+// Returns q^2 / 2 + delta (|p - y| - q), where q = min(|p - y|, delta).
 constexpr value huber_loss(value labels, value predictions, double delta = 1, const options& o = {}) {
   return detail::each("huber_loss", labels, predictions, o, [delta](value y, value p) {
     const value e = abs(p - y), q = minimum(e, delta);
@@ -164,7 +167,7 @@ constexpr value huber_loss(value labels, value predictions, double delta = 1, co
     return inner + outer;
   });
 }
-// -y log(p + epsilon) - (1 - y) log(1 - p + epsilon): predictions p are probabilities in [0, 1].
+// Returns -y log(p + epsilon) - (1 - y) log(1 - p + epsilon), where the predictions p are probabilities in [0, 1].
 constexpr value log_loss(value labels, value predictions, double epsilon = 1e-7, const options& o = {}) {
   return detail::each_of("predictions", "log_loss", labels, predictions, o, [epsilon](value y, value p) {
     const value hit = neg(y * log(p + epsilon)), rest = 1.0 - y, logarithm = log(1.0 - p + epsilon);
@@ -172,18 +175,19 @@ constexpr value log_loss(value labels, value predictions, double epsilon = 1e-7,
     return hit - miss;
   });
 }
-// Labels 0 or 1: max(0, 1 - (2 y - 1) logits).
+// Returns max(0, 1 - (2 y - 1) logits), where the labels y are 0 or 1.
 constexpr value hinge_loss(value labels, value logits, const options& o = {}) {
   return detail::each_of("logits", "hinge_loss", labels, logits, o,
                          [](value y, value p) { return relu(1.0 - (y * 2.0 - 1.0) * p); });
 }
-// 1 - sum(labels * predictions) along the axis, which stays as an extent of 1; both are assumed to have length 1.
+// Returns 1 - sum(labels * predictions) along the axis, which stays as an extent of 1; both are assumed to have length
+// 1.
 constexpr value cosine_distance(value labels, value predictions, int axis, const options& o = {}) {
   return detail::each("cosine_distance", labels, predictions, o,
                       [axis](value y, value p) { return 1.0 - reduce_sum(p * y, {axis}, true); });
 }
-// Over all pairs of one sample (axis 0), d = p - y, with n elements of weight not 0: 2 sum d^2 / (n - 1) -
-// 2 (sum d)^2 / (n (n - 1)), times the weight, summed over samples. The reduction of `o` is not used.
+// Compares all pairs of elements of one sample (axis 0). With d = p - y and n elements of weight not 0, returns 2 sum
+// d^2 / (n - 1) - 2 (sum d)^2 / (n (n - 1)), times the weight, summed over samples. The reduction of `o` is not used.
 constexpr value mean_pairwise_squared_error(value labels, value predictions, const options& o = {}) {
   if (!labels && !predictions) return {};
   graph& g = predictions ? *predictions.g : *labels.g;
@@ -210,12 +214,13 @@ constexpr value mean_pairwise_squared_error(value labels, value predictions, con
   const value square_of_sum = square(per_sample(d)), all = maximum(n * (n - 1.0), 0);
   const value second = gradus::detail::divide_no_nan(square_of_sum, all) * 2.0;
   const value total = reduce_sum((first - second) * w), some = greater(reduce_sum(n), 0.0);
-  const value result = select(some, total, g.constant(0, type));  // without weights 0, whatever the predictions are
+  const value result = select(some, total, g.constant(0, type));  // without weights it is 0, whatever p is
   if (!o.loss_collection.empty()) g.add_to(o.loss_collection, result);
   return result;
 }
 
-// Labels of any distribution per row, smoothed to y (1 - s) + s / classes; they get no gradient.
+// Returns softmax_cross_entropy_with_logits, times the weights, reduced. Labels are any distribution per row, smoothed
+// to y (1 - s) + s / classes; they get no gradient.
 constexpr value softmax_cross_entropy(value onehot_labels, value logits, double label_smoothing = 0,
                                       const options& o = {}) {
   return detail::each_of("logits", "softmax_cross_entropy_loss", onehot_labels, logits, o,
@@ -224,7 +229,8 @@ constexpr value softmax_cross_entropy(value onehot_labels, value logits, double 
                            return softmax_cross_entropy_with_logits(x, stop_gradient(y));
                          });
 }
-// Labels are class numbers [...] for logits [..., classes]; [..., 1] is taken too.
+// Returns sparse_softmax_cross_entropy_with_logits, times the weights, reduced. Labels are class numbers [...] for
+// logits [..., classes]; the shape [..., 1] is accepted too.
 constexpr value sparse_softmax_cross_entropy(value labels, value logits, const options& o = {}) {
   if (!labels && !logits) return {};
   graph& g = logits ? *logits.g : *labels.g;
@@ -233,7 +239,7 @@ constexpr value sparse_softmax_cross_entropy(value labels, value logits, const o
     g.refuse("sparse_softmax_cross_entropy_loss: ", labels ? "logits" : "labels", " must be a tensor");
     return logits ? logits : labels;
   }
-  if (is_float(labels.type()) && !is_float(logits.type())) {  // types tell them apart, as in gradus:: by this name
+  if (is_float(labels.type()) && !is_float(logits.type())) {  // swapped: the types show it, as in gradus::
     const value given = labels;
     labels = logits, logits = given;
   }
@@ -241,7 +247,7 @@ constexpr value sparse_softmax_cross_entropy(value labels, value logits, const o
   if (y.rank > 0 && y.rank == logits.dims().rank && y.back() == 1) labels = squeeze(labels, {-1});
   return compute_weighted_loss(gradus::sparse_softmax_cross_entropy(logits, labels), o);
 }
-// Labels smoothed to y (1 - s) + s / 2.
+// Returns sigmoid_cross_entropy_with_logits, times the weights, reduced. Labels are smoothed to y (1 - s) + s / 2.
 constexpr value sigmoid_cross_entropy(value labels, value logits, double label_smoothing = 0, const options& o = {}) {
   return detail::each_of("logits", "sigmoid_cross_entropy_loss", labels, logits, o,
                          [label_smoothing](value y, value x) {
@@ -250,7 +256,7 @@ constexpr value sigmoid_cross_entropy(value labels, value logits, double label_s
                          });
 }
 
-// The sum of a collection of losses; 0 for none.
+// Returns the sum of a collection of losses; 0 if it is empty.
 constexpr value get_total_loss(graph& g, std::string_view loss_collection = collection::losses) {
   value total;
   g.for_each_in(loss_collection, [&](value v) { total = total ? total + v : v; });

@@ -1,4 +1,4 @@
-// This header has matrix products, with either side transposed, and over leading batch extents.
+// This header has matrix products, with either operand transposed if wanted, and over leading batch extents.
 #pragma once
 #include "reduce.hpp"
 
@@ -30,7 +30,7 @@ constexpr void infer_matmul(inference& r) {
   r.dims.dims[a.rank - 2] = m, r.dims.dims[a.rank - 1] = n;
 }
 // dims: {matrices, m, k, n, transpose_a, transpose_b}. With one matrix on the right, the rows of all matrices on the
-// left are rows of one.
+// left are treated as the rows of one matrix.
 constexpr void lower_matmul(lowering& l) {
   const auto t = l.attributes<matmul_attr>();
   const shape &a = l.in(0), &b = l.in(1);
@@ -53,13 +53,13 @@ inline constexpr card matmul{"MatMul", 2, 0, infer_matmul, grad_matmul, lower_ma
 struct matmul_options {
   bool transpose_a = false, transpose_b = false;
 };
-// a [..., m, k] times b [k, n] or [..., k, n]: [..., m, n]. float32 or float64.
+// Returns a [..., m, k] times b [k, n] or [..., k, n], which is [..., m, n]. The dtype is float32 or float64.
 constexpr value matmul(value a, value b, const matmul_options& o = {}) {
   return a.g->add_with(cards::matmul, {a, b}, detail::matmul_attr{o.transpose_a, o.transpose_b});
 }
 
 namespace detail {
-constexpr value as_matrix(value x) {  // leading extents folded into the rows
+constexpr value as_matrix(value x) {  // folds the leading extents into the rows
   const shape& s = x.dims();
   int rows = 1;
   for (int i = 0; i < s.rank - 1; ++i) rows *= s[i];

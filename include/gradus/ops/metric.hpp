@@ -9,13 +9,14 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// Three readings of one metric. `update` counts this batch and gives the new value; `result` reads the value (after
-// the update, if both are fetched); `batch_result` is of this batch alone.
+// A metric has three readings. `update` counts this batch and returns the new value; `result` reads the value (after
+// the update, if both are fetched); `batch_result` is the value of this batch alone.
 struct metric {
   value result, update, batch_result;
 };
 
-// Elements equal to 0 divided by all, float32: -0 counts as 0, NaN does not; NaN for no elements.
+// Returns the number of elements equal to 0 divided by the number of all, float32: -0 counts as 0, NaN does not; NaN if
+// there are no elements.
 constexpr value zero_fraction(value x) {
   const value other = reduce_sum(cast(not_equal(x, x.g->constant(0, x.type())), int64));
   const value all = size_of(x, int64);
@@ -28,10 +29,11 @@ namespace metrics {
 struct options {
   value weights = {};          // none: 1; a scalar, or of the values' rank with extents 1 or equal
   std::string_view name = {};  // scope; empty: the function's name
-  dtype type = dtype::none;  // of what is kept and given; none: float64 if an operand is, else float32 as in TensorFlow
+  dtype type = dtype::none;    // of variables and result; none: float64 if an operand is, else float32 as in TensorFlow
 };
 
-// Numbers given as a list in braces, or as a span or std::vector that is known when the program runs. Owns them.
+// Thresholds are given as a list in braces, or as a span or std::vector that is known when the program runs. This owns
+// a copy of them.
 struct thresholds {
   gradus::detail::seq<double> list;
   constexpr thresholds() = default;
@@ -53,12 +55,12 @@ constexpr dtype type_of(value a, value b, const options& o) {
   if (is_float(o.type)) return o.type;
   return a.type() == float64 || b.type() == float64 || (o.weights && o.weights.type() == float64) ? float64 : float32;
 }
-// The same where the operands are only counted.
+// Returns the same where the operands are only counted.
 constexpr dtype type_of(const options& o) {
   if (is_float(o.type)) return o.type;
   return o.weights && o.weights.type() == float64 ? float64 : float32;
 }
-// A sum over batches: this batch's share, the stored sum, and the sum with this batch.
+// A sum over batches: the share of this batch, the stored sum, and the sum with this batch.
 struct tally {
   value of_batch, stored, updated;
 };
@@ -68,7 +70,7 @@ constexpr tally add_up(std::string_view name, value of_batch) {
       g.variable(name, of_batch.dims(), {.init = zeros, .trainable = false, .local = true, .type = of_batch.type()});
   return {of_batch, v, assign_add(v, of_batch)};
 }
-// The metric of a formula on tallies: f(n, d) three times.
+// Returns the metric of a formula on tallies: it calls f(n, d) three times.
 template <class Formula, class... Tallies>
 constexpr metric read(Formula f, const Tallies&... t) {
   const value update = f(t.updated...);
@@ -80,7 +82,7 @@ constexpr value ratio(value n, value d) {
   return select(some, n / select(some, d, g.constant(1, d.type())), zero);
 }
 constexpr value spread(value weights, value values, dtype type) {
-  const shape dims = values.dims();  // a copy: the cast below adds a node
+  const shape dims = values.dims();  // a copy, because the cast below adds a node
   if (!gradus::detail::weights_fit(weights.dims(), dims)) {
     values.g->refuse("metrics: weights ", weights.dims(), " do not fit values ", dims,
                      ": a scalar, or the same rank with extents 1 or equal");
@@ -93,7 +95,7 @@ constexpr bool same(std::string_view name, value a, value b) {
   a.g->refuse(name, ": labels and predictions must have one shape, got ", a.dims(), " and ", b.dims());
   return false;
 }
-// Mean in the present scope.
+// Makes a mean in the present scope.
 template <class Formula>
 constexpr metric mean_of(value values, value weights, Formula f) {
   const dtype type = values.type();
@@ -111,14 +113,14 @@ constexpr value itself(value x) { return x; }
 constexpr value as_bool(value x) { return x.type() == boolean ? x : not_equal(x, x.g->constant(0, x.type())); }
 }  // namespace detail
 
-// sum(values weights) / sum(weights) since the reset; 0 if there were none.
+// Returns sum(values weights) / sum(weights) since the reset; 0 if there were none.
 constexpr metric mean(value values, const options& o = {}) {
   const auto scope = values.g->name_scope(detail::either(o.name, "mean"));
   return detail::mean_of(cast(values, detail::type_of(values, values, o)), o.weights, detail::itself);
 }
 
-// How often prediction == label. Either both are classes of one shape, or one of the two is logits [..., classes] of
-// float beside integer labels [...]: then the largest is the prediction.
+// Returns how often prediction == label. Either both are classes of one shape, or one of the two is float logits [...,
+// classes] beside integer labels [...]: then the index of the largest logit is the prediction.
 constexpr metric accuracy(value labels, value predictions, const options& o = {}) {
   graph& g = *labels.g;
   const auto scope = g.name_scope(detail::either(o.name, "accuracy"));
@@ -134,7 +136,7 @@ constexpr metric accuracy(value labels, value predictions, const options& o = {}
   return detail::mean_of(cast(hit, type), o.weights, detail::itself);
 }
 
-// The mean of (labels - predictions)^2 since the reset, weighted.
+// Returns the mean of (labels - predictions)^2 since the reset, weighted.
 constexpr metric mean_squared_error(value labels, value predictions, const options& o = {}) {
   const auto scope = labels.g->name_scope(detail::either(o.name, "mean_squared_error"));
   const dtype type = detail::type_of(labels, predictions, o);
@@ -142,7 +144,7 @@ constexpr metric mean_squared_error(value labels, value predictions, const optio
   const value p = cast(predictions, type), y = cast(labels, type);
   return detail::mean_of(squared_difference(p, y), o.weights, detail::itself);
 }
-// The square root of that mean.
+// Returns the square root of that mean.
 constexpr metric root_mean_squared_error(value labels, value predictions, const options& o = {}) {
   const auto scope = labels.g->name_scope(detail::either(o.name, "root_mean_squared_error"));
   const dtype type = detail::type_of(labels, predictions, o);
@@ -170,17 +172,18 @@ constexpr metric share_of(std::string_view name, value labels, value predictions
 }
 }  // namespace detail
 
-// Labels and predictions count as true where not 0. True positives / all predicted positive; 0 if none.
+// Returns true positives / all predicted positive; 0 if there are none. Labels and predictions count as true where they
+// are not 0.
 constexpr metric precision(value labels, value predictions, const options& o = {}) {
   return detail::share_of("precision", labels, predictions, o, false);
 }
-// True positives / all labelled positive; 0 if none.
+// Returns true positives / all labelled positive; 0 if there are none.
 constexpr metric recall(value labels, value predictions, const options& o = {}) {
   return detail::share_of("recall", labels, predictions, o, true);
 }
 
 namespace detail {
-// The counts at every threshold [t]: predicted positive is p > threshold, strictly.
+// The counts at every threshold [t]: p is predicted positive if p > threshold, strictly.
 struct confusion {
   value label, above, weights;  // [1, n], [t, n], [1, n]
   dtype type;
@@ -222,13 +225,13 @@ constexpr metric at_thresholds(std::string_view name, value labels, value predic
 }
 }  // namespace detail
 
-// Precision, TP / (TP + FP + 1e-7), and recall, TP / (TP + FN + 1e-7), at each of the thresholds [t]. Predictions are
-// floats in [0, 1]; others are an error when the step runs.
+// Returns precision, TP / (TP + FP + 1e-7), at each of the thresholds [t]. Predictions are floats in [0, 1]; others are
+// an error when the step runs.
 constexpr metric precision_at_thresholds(value labels, value predictions, const metrics::thresholds& thresholds,
                                          const options& o = {}) {
   return detail::at_thresholds("precision_at_thresholds", labels, predictions, thresholds, o, false);
 }
-// The recall of these, TP / (TP + FN + 1e-7), [t].
+// Returns recall, TP / (TP + FN + 1e-7), at each of the thresholds [t], of the same predictions.
 constexpr metric recall_at_thresholds(value labels, value predictions, const metrics::thresholds& thresholds,
                                       const options& o = {}) {
   return detail::at_thresholds("recall_at_thresholds", labels, predictions, thresholds, o, true);
@@ -242,13 +245,13 @@ struct auc_options {
   int num_thresholds = 200;
   metrics::curve curve = metrics::curve::roc;
   metrics::summation summation_method = metrics::summation::trapezoidal;
-  metrics::thresholds thresholds = {};  // inside (0, 1), in any order; then num_thresholds is not used
+  metrics::thresholds thresholds = {};  // inside (0, 1), in any order; if given, num_thresholds is not used
   std::string_view name = {};
   dtype type = dtype::none;  // of the counts and the area; none: of the predictions
 };
 
 namespace detail {
-// -1e-7, 1 / (n - 1), ..., (n - 2) / (n - 1), 1 + 1e-7; or the given ones, sorted, between the same ends.
+// Returns -1e-7, 1 / (n - 1), ..., (n - 2) / (n - 1), 1 + 1e-7; or the given thresholds, sorted, between the same ends.
 constexpr value auc_thresholds(graph& g, const auc_options& o, dtype type) {
   const double low = -1e-7, high = 1 + 1e-7;
   if (!o.thresholds.list.empty()) {
@@ -290,9 +293,10 @@ constexpr value careful_area(value tp, value fp, value fn) {
 }
 }  // namespace detail
 
-// The area under the curve of recall over false positive rate (roc) or of precision over recall (pr), from counts at
-// the thresholds. Labels count as positive where not 0; predictions are floats in [0, 1], others are an error when the
-// step runs. Constants of 1e-6 keep the rates finite: without positive labels the area is about 1.
+// Returns the area under the curve of recall over false positive rate (roc) or of precision over recall (pr), from
+// counts at the thresholds. Labels count as positive where they are not 0; predictions are floats in [0, 1], and others
+// are an error when the step runs. Constants of 1e-6 keep the rates finite: without positive labels the area is about
+// 1.
 constexpr metric auc(value labels, value predictions, const auc_options& o = {}) {
   graph& g = *labels.g;
   const auto scope = g.name_scope(detail::either(o.name, "auc"));
@@ -336,7 +340,7 @@ constexpr metric auc(value labels, value predictions, const auc_options& o = {})
 
 }  // namespace metrics
 
-// The metric of a classifier: accuracy(logits, label).
+// Accuracy, the metric of a classifier, can be called without `metrics::`: accuracy(logits, label).
 using metrics::accuracy;
 
 }  // namespace gradus

@@ -27,8 +27,9 @@ struct named_list {
 }  // namespace detail
 
 // .loss is minimized in mode train. .metrics are averaged over an evaluation (and shown for each batch in training).
-// .predictions are returned by predict. At most 16 of each. .train_op: the work of a training step, if the model
-// processes its gradients itself (pass/optimize.hpp); none: the loss is minimized over all trainable variables.
+// .predictions are returned by predict. There are at most 16 metrics and 16 predictions. .train_op is the work of a
+// training step, if the model processes its gradients itself (pass/optimize.hpp); without it, the loss is minimized
+// over all trainable variables.
 struct model_spec {
   value loss = {};
   detail::named_list<metric> metrics = {};

@@ -1,5 +1,5 @@
-// The cards that pass/fuse_pools.hpp makes of a convolution and the pool behind it: one op each way, in which the
-// convolution's result lies nowhere. No model names them.
+// These cards are what pass/fuse_pools.hpp makes of a convolution and the pool behind it: one op each way, in which the
+// convolution's result is stored nowhere. A model does not name them.
 #pragma once
 #include "conv.hpp"
 
@@ -9,18 +9,18 @@ namespace detail {
 
 struct pooled_conv_attr {
   int kh, kw, sh, sw, same;  // of the convolution
-  int ph, pw, relu;          // the pool's windows, which lie side by side; whether a relu stands in front of it
-  int ch, cw;                // extents of the convolution, which no operand of a gradient has
+  int ph, pw, relu;          // the pool's windows, which do not overlap; whether a relu stands in front of the pool
+  int ch, cw;                // extents of the convolution's result, which no operand of a gradient has
 };
-// How `pooled_values` sees what `conv2d_pool` made.
+// How `pooled_values` reads the result of `conv2d_pool`.
 struct pooled_values_attr {
   int type, h, w, channels;
 };
 constexpr std::int64_t pooled_bytes(std::int64_t places, dtype type) {
   return places * (static_cast<std::int64_t>(size_of(type)) + 1);
 }
-// operands: images, filters, perhaps a bias. Of each image first its numbers, then a byte for each, which is the place
-// in the window that the number comes from. Numbers of all images stand before the first byte.
+// operands: images, filters, perhaps a bias. The result holds, for each image, its numbers, and a byte for each number:
+// the place in the window that the number comes from. The numbers of all images stand before the first byte.
 constexpr void infer_conv2d_pool(inference& r) {
   const auto a = r.attributes<pooled_conv_attr>();
   const shape &x = r.in(0), &w = r.in(1);
@@ -33,7 +33,7 @@ constexpr void infer_pooled_values(inference& r) {
   r.type = static_cast<dtype>(a.type);
   r.dims = {r.in(0)[0], a.h, a.w, a.channels};
 }
-// operands: images, winners (what conv2d_pool made), dy
+// operands: images, winners (the result of conv2d_pool), dy
 constexpr void infer_pooled_filter(inference& r) {
   const auto a = r.attributes<pooled_conv_attr>();
   r.type = r.in_type(2), r.dims = {a.kh, a.kw, r.in(0)[3], r.in(2)[3]};
@@ -70,7 +70,7 @@ constexpr void lower_pooled(lowering& l, const shape& x, int channels) {
 }
 constexpr void lower_conv2d_pool(lowering& l) { lower_pooled(l, l.in(0), l.in(1)[3]); }
 constexpr void lower_pooled_filter(lowering& l) { lower_pooled(l, l.in(0), l.in(2)[3]); }
-// Of the image these kernels see nothing: its extents are the pooled ones.
+// These kernels do not read the image: in place of its extents they get the pooled ones.
 constexpr void lower_of_winners(lowering& l) { lower_pooled(l, l.in(1), l.in(1)[3]); }
 
 }  // namespace detail

@@ -1,5 +1,5 @@
-// This op rounds numbers to the precision of a 16-bit type and keeps their own type: mixed precision does so with
-// operands of products (pass/mixed_precision.hpp), and a model may do so elsewhere.
+// This op rounds numbers to the precision of a 16-bit type and keeps their dtype: mixed precision does so with operands
+// of products (pass/mixed_precision.hpp), and a model may do so elsewhere.
 #pragma once
 #include "elementwise.hpp"
 
@@ -16,7 +16,7 @@ inline constexpr card reduce_precision_bfloat16{"ReducePrecisionBFloat16", 1, tr
 }  // namespace cards
 
 namespace detail {
-// nullptr: not a 16-bit type.
+// Returns nullptr if `to` is not a 16-bit type.
 constexpr const card* reduce_precision_card(dtype to) {
   return to == bfloat16  ? &cards::reduce_precision_bfloat16
          : to == float16 ? &cards::reduce_precision_float16
@@ -24,9 +24,10 @@ constexpr const card* reduce_precision_card(dtype to) {
 }
 }  // namespace detail
 
-// x as if stored as bfloat16 or float16 and read again: to nearest, ties to even; a number that is too large for the
-// type becomes infinite, one that is too small zero. The result has x's dtype, float32 or float64. The gradient passes
-// straight through and is rounded alike, as it would be by a cast and its gradient. XLA's and JAX's reduce_precision.
+// Returns x as if stored as bfloat16 or float16 and read again: it is rounded to nearest, ties to even; a number that
+// is too large for the type becomes infinite, one that is too small becomes zero. The result has x's dtype, float32 or
+// float64. The gradient passes straight through and is rounded in the same way, as it would be by a cast and its
+// gradient. As XLA's and JAX's reduce_precision.
 constexpr value reduce_precision(value x, dtype to) {
   const card* op = detail::reduce_precision_card(to);
   if (op == nullptr) {

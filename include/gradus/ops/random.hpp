@@ -2,9 +2,9 @@
 // own stream, the step, and the element's index (base/random.hpp). So the backward pass recomputes the mask that the
 // forward pass used, a resumed run draws the same numbers as an uninterrupted one, and threads change nothing.
 //
-// Seed and step are two int64 variables, "random_seed" and "random_step", in collections of these names: one pair per
-// graph, made by the first op that draws, outside of all scopes. The runner of the steps sets the one and counts the
-// other; they lie in checkpoints like other variables.
+// Seed and step are two int64 variables, "random_seed" and "random_step", in collections of these names: there is one
+// pair per graph, made by the first op that draws, outside of all scopes. What runs the steps sets the seed and counts
+// the step; both are stored in checkpoints like other variables.
 #pragma once
 #include "elementwise.hpp"
 
@@ -42,7 +42,7 @@ constexpr value counter(graph& g, std::string_view name) {
   value found;
   g.for_each_in(name, [&](value v) { found = v; });
   if (found) return found;
-  // Named at the root whatever the scope: an unnamed node that becomes the variable.
+  // The name is at the root whatever the scope is, so an unnamed node is added and becomes the variable.
   const auto words = to_words(variable_attr{
       .trainable = 0, .local = 0, .kind = initializer::constant, .a = 0, .b = 0, .fan = 0, .distribution = 0});
   found = g.add(variable_card, nullptr, 0, words.data(), static_cast<int>(words.size()));
@@ -55,8 +55,9 @@ constexpr value counter(graph& g, std::string_view name) {
 struct random_source {
   value seed, step, stream;
 };
-// A new stream: its number is the position in the graph, the same whoever builds it. A global step that a session's
-// program or an estimator made before the model does not count, so that they draw the numbers of a trainer.
+// Returns a new stream. Its number is its position in the graph, which is the same whoever builds the graph. A global
+// step that a session's program or an estimator made before the model does not count, so that they draw the same
+// numbers as a trainer.
 constexpr random_source draw(graph& g) {
   const value seed = counter(g, collection::random_seed), step = counter(g, collection::random_step);
   int position = g.nodes.count;
@@ -77,19 +78,20 @@ constexpr value random(graph& g, const card& op, const shape& dims, dtype type) 
   return g.add_with(op, {seed, step, stream}, random_attr{static_cast<int>(type), to_attr(dims)});
 }
 }  // namespace detail
-// New numbers every step: uniform in [low, high), or normal (Box and Muller's two from two). The shape may hold batch.
+// Returns numbers uniform in [low, high), new in every step. The shape may hold batch.
 constexpr value random_uniform(graph& g, const shape& dims, double low = 0, double high = 1, dtype type = float32) {
   const value u = detail::random(g, cards::random_uniform, dims, type);
   return low == 0 && high == 1 ? u : u * (high - low) + low;
 }
-// Normal numbers of this mean and standard deviation, new every step.
+// Returns normal numbers of this mean and standard deviation, new in every step; the method of Box and Muller makes two
+// of them from two uniform ones. The shape may hold batch.
 constexpr value random_normal(graph& g, const shape& dims, double mean = 0, double deviation = 1,
                               dtype type = float32) {
   const value z = detail::random(g, cards::random_normal, dims, type);
   return mean == 0 && deviation == 1 ? z : z * deviation + mean;
 }
-// In mode train, each element is 0 with probability `rate` and divided by 1 - rate otherwise; in other modes x itself
-// (Srivastava et al. 2014). rate in [0, 1), as tf.nn.dropout(rate=).
+// In mode train, makes each element 0 with probability `rate` and divides it by 1 - rate otherwise; in other modes
+// returns x itself (Srivastava et al. 2014). The rate is in [0, 1), as in tf.nn.dropout(rate=).
 constexpr value dropout(value x, double rate) {
   graph& g = *x.g;
   if (!(rate >= 0 && rate < 1)) {

@@ -1,5 +1,5 @@
 // A model marks parts of its forward pass by `recomputed`; the policy recompute_marked{} (pass/recompute.hpp) then
-// computes them again where the backward pass asks for them.
+// computes them again where the backward pass needs them.
 #pragma once
 #include "broadcast.hpp"
 
@@ -7,8 +7,9 @@ namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
 
-// A mark is an identity whose attributes no other has: that of the border's node, and which border it is: of a region's
-// beginning, of its end, of its end where the backward pass computes even the result again.
+// A mark is an identity with attributes that no other identity has: the number of the mark's node, and which border it
+// is. A border is the beginning of a region, its end, or its end where the backward pass computes even the result
+// again.
 enum class border : int { begin, end, forgotten_end };
 struct mark_attr {
   int node;
@@ -21,9 +22,11 @@ constexpr bool is_mark(const node& n) { return n.op == &cards::identity && n.att
 
 }  // namespace detail
 
-// f(x), a part of the model. With the policy recompute_marked{} what lies between x and its result is not kept: the
-// backward pass computes it again from x. Other tensors that f reads are kept, and what others read of its inside.
-// Without the policy it is f(x). Regions may lie in one another; the outermost counts. Marks are nodes, so operations
+// Returns f(x), a part of the model. With the policy recompute_marked{} the tensors between x and the result are not
+// kept: the backward pass computes them again from x. Other tensors that f reads are kept, and so are tensors inside
+// that others read. Without the policy this is f(x). Regions may be nested; the outermost counts. Marks are nodes, so
+// operations that draw random numbers draw other numbers than in a model without marks. As
+// torch.utils.checkpoint.checkpoint(f, x).
 // that draw random numbers draw others than in a model without. As torch.utils.checkpoint.checkpoint(f, x).
 template <class F>
 constexpr value recomputed(value x, F f) {

@@ -1,5 +1,5 @@
-// This header has reductions over axes beside the sum, which stands with broadcasting. The order of every sum is a tree
-// fixed by shape; docs/arithmetic.md has it.
+// This header has the reductions over axes other than the sum, which is in broadcast.hpp. The order of every sum is a
+// tree fixed by shape; docs/arithmetic.md describes it.
 #pragma once
 #include "elementwise.hpp"
 
@@ -31,23 +31,26 @@ inline constexpr card mean{"Mean", 1, 0, infer_reduce, grad_mean, lower_reduce},
 inline constexpr card copy{"DeepCopy", 1, 0, infer_same, grad_identity, lower_copy};
 }  // namespace cards
 
-// Over the axes (negative: from the back); none given: over all.
+// Returns the mean over the axes (negative: from the back), or over all if none is given.
 constexpr value reduce_mean(value x, std::initializer_list<int> axes = {}, bool keep_dims = false) {
   return detail::reduce(cards::mean, x, detail::axis_mask(x, axes), keep_dims);
 }
-// The largest over the axes; not defined where a NaN is among the numbers. Those that reach it share the gradient.
+// Returns the largest over the axes; it is not defined where a NaN is among the numbers. Elements that equal it share
+// the gradient.
 constexpr value reduce_max(value x, std::initializer_list<int> axes = {}, bool keep_dims = false) {
   return detail::reduce(cards::max, x, detail::axis_mask(x, axes), keep_dims);
 }
-// The smallest over the axes, likewise.
+// Returns the smallest over the axes, likewise.
 constexpr value reduce_min(value x, std::initializer_list<int> axes = {}, bool keep_dims = false) {
   return detail::reduce(cards::min, x, detail::axis_mask(x, axes), keep_dims);
 }
-// The first index of the largest, int64 as in TensorFlow. Error of a run: invalid_argument if the axis has no elements.
+// Returns the first index of the largest, int64 as in TensorFlow. A run raises invalid_argument if the axis has no
+// elements.
 constexpr value argmax(value x, int axis = -1) {
   return detail::reduce(cards::argmax, x, detail::axis_mask(x, {axis}), false);
 }
-// How many elements stand along the axes, as a number of this dtype: the batch counts when the step runs.
+// Returns how many elements stand along the axes, as a number of this dtype; a batch extent is known when the step
+// runs.
 constexpr value size_of(value x, int mask, dtype type) {
   const int words[3] = {mask, 0, static_cast<int>(type)};
   return x.g->add(cards::size, &x, 1, words, 3);
@@ -59,7 +62,7 @@ constexpr void grad_mean(backward& b) {
   const auto a = b.attributes<reduce_attr>();
   b.to(0, broadcast_to(kept(b, b.dy / size_of(b.in(0), a.mask, b.dy.type())), b.in(0).dims()));
 }
-constexpr void grad_max(backward& b) {  // shared equally by all that reach the extreme, as TensorFlow does
+constexpr void grad_max(backward& b) {  // all that reach the extreme share it equally, as in TensorFlow
   const auto a = b.attributes<reduce_attr>();
   const value reached = cast(equal(b.in(0), kept(b, b.out())), b.dy.type());
   const value many = reduce(cards::sum, reached, a.mask, true);

@@ -51,21 +51,21 @@ inline constexpr card softmax{"Softmax", 1, 0, infer_rows, grad_softmax, lower_r
     sparse_xent_grad{"SparseSoftmaxCrossEntropyGrad", 3, 0, infer_sparse_xent, nullptr, lower_rows};
 }  // namespace cards
 
-// e^x / sum e^x over the last axis, the largest subtracted first.
+// Returns e^x / sum e^x over the last axis; the largest is subtracted first.
 constexpr value softmax(value x) { return x.g->add(cards::softmax, {x}); }
-// Its logarithm, x - log sum e^x, without leaving the range of the numbers.
+// Returns the logarithm of softmax, x - log sum e^x, without leaving the range of the numbers.
 constexpr value log_softmax(value x) { return x.g->add(cards::log_softmax, {x}); }
-// Per row: -sum labels * log softmax(logits); [..., classes] twice gives [...]. The gradient is softmax - labels, also
-// where labels do not sum to 1, and labels get none (TensorFlow's first version).
+// Returns, per row, -sum labels * log softmax(logits); both are [..., classes] and the result is [...]. The gradient is
+// softmax - labels, also where labels do not sum to 1, and labels get none (TensorFlow's first version).
 constexpr value softmax_cross_entropy_with_logits(value logits, value labels) {
   return logits.g->add(cards::softmax_xent, {logits, labels});
 }
-// Per row: -log softmax(logits)[label]. A label outside [0, classes) is an error when the step runs.
+// Returns, per row, -log softmax(logits)[label]. A label outside [0, classes) is an error when the step runs.
 constexpr value sparse_softmax_cross_entropy_with_logits(value logits, value labels) {
   return logits.g->add(cards::sparse_xent, {logits, labels});
 }
-// The same by a shorter name. Its two values may come in either order, because their types tell them apart: labels are
-// whole numbers, logits are not.
+// Does the same by a shorter name. The two values may come in either order, because their types tell them apart: labels
+// are whole numbers, logits are not.
 constexpr value sparse_softmax_cross_entropy(value logits, value labels) {
   const bool swapped = is_float(labels.type()) && !is_float(logits.type());
   return sparse_softmax_cross_entropy_with_logits(swapped ? labels : logits, swapped ? logits : labels);

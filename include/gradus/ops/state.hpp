@@ -1,7 +1,7 @@
 // These ops change variables, or are run by the session itself: updates, the global norm, the loss scale.
 //
-// Order is the order of the program: a write waits for the reads that were made before it, a read made after it waits
-// for it (pass/gate.hpp adds the edges). So results never depend on timing.
+// Reads and writes happen in the order of the program: a write waits for the reads that were made before it, and a read
+// that is made after a write waits for it (pass/gate.hpp adds the edges). So results never depend on timing.
 #pragma once
 #include "elementwise.hpp"
 
@@ -38,27 +38,27 @@ inline constexpr card assign{"Assign",    2,       trait::keeps | trait::writes 
 // variable, gradient; or variable, values, indices
 inline constexpr card apply{"Apply", -1, trait::keeps | trait::writes | trait::session | trait::blocks, infer_apply},
     global_norm{"GlobalNorm", -1, trait::session | trait::blocks, infer_global_norm};
-// The factor of the loss for this step (update/loss_scale.hpp), a scalar of the loss's dtype.
+// The factor of the loss for this step (update/loss_scale.hpp) is a scalar of the loss's dtype.
 inline constexpr card loss_scale{"LossScale", 0, trait::session | trait::blocks, infer_loss_scale};
 }  // namespace cards
 
-// Gives the changed variable; use the result to read the new value.
+// Returns the changed variable; use the result to read the new value.
 constexpr value assign(value variable, value v) { return variable.g->add(cards::assign, {variable, v}); }
-// The variable plus v, which has its shape.
+// Adds v, which has the variable's shape; returns the changed variable.
 constexpr value assign_add(value variable, value v) { return variable.g->add(cards::assign_add, {variable, v}); }
-// A variable whose first value is computed: from a placeholder, from other variables, from constants. Its shape and
-// dtype are the value's; options.init is ignored. tf.Variable(initial_value). Graphs of a session have such variables,
-// models have not.
+// Returns a variable whose first value is computed: from a placeholder, from other variables, from constants. Its shape
+// and dtype are the value's; options.init is ignored. As tf.Variable(initial_value). Graphs of a session may have such
+// variables, models may not.
 constexpr value variable_from(std::string_view name, value initial, variable_options o = {}) {
   graph& g = *initial.g;
   if (is_batched(initial.dims())) g.refuse("variable \"", name, "\" cannot start from a batch: ", initial.dims());
   o.init = {.kind = initializer::from_value}, o.type = initial.type();
   const value v = g.variable(name, initial.dims(), o);
-  g.add(cards::assign, {v, initial});  // the next node: detail::first_assign finds it there
+  g.add(cards::assign, {v, initial});  // this must be the next node, where detail::first_assign looks for it
   return v;
 }
 namespace detail {
-// The node that gives variable `v` its first value, or -1: an initializer does.
+// Returns the node that gives variable `v` its first value, or -1 if an initializer does.
 constexpr int first_assign(const graph& g, int v) {
   const int at = v + 1;
   if (at >= g.nodes.count || g.nodes.first[at].op != &cards::assign) return -1;
@@ -67,7 +67,7 @@ constexpr int first_assign(const graph& g, int v) {
   return a.kind == initializer::from_value && g.edges.first[g.nodes.first[at].first] == v ? at : -1;
 }
 }  // namespace detail
-// The variable minus v, which has its shape.
+// Subtracts v, which has the variable's shape; returns the changed variable.
 constexpr value assign_sub(value variable, value v) { return variable.g->add(cards::assign_sub, {variable, v}); }
 
 }  // namespace gradus

@@ -1,8 +1,8 @@
-// Reverse-mode differentiation makes a graph that computes the gradients beside what it computed before.
+// Reverse-mode differentiation makes a graph that computes the gradients besides what it computed before.
 //
-// As tf.gradients of TensorFlow 1.15, step by step: ops between xs and ys, visited from ys in first-in first-out order,
-// contributions added in order of arrival. Total derivatives: an x that depends on another x lets gradients through.
-// Integers and bools let none through: a y of theirs gives None to every x but itself.
+// It follows tf.gradients of TensorFlow 1.15 step by step: it takes the ops between xs and ys, visits them from ys in
+// first-in first-out order, and adds contributions in order of arrival. Derivatives are total: an x that depends on
+// another x passes gradients on. Integers and bools pass none: a y of such a dtype gives None to every x but itself.
 #pragma once
 #include <span>
 
@@ -11,25 +11,25 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// This says how contributions to one gradient are added (tf.AggregationMethod). All are a left fold in order of arrival
-// here, so that values do not depend on the choice; it is kept for programs that name it. TensorFlow's
-// EXPERIMENTAL_TREE is such a fold too; its ADD_N adds the same list in the same order, eight terms to a pass. Sparse
-// contributions are joined, not merged; where one is dense all become dense.
+// How contributions to one gradient are added (tf.AggregationMethod). All three are a left fold in order of arrival
+// here, so values do not depend on the choice; it is kept for programs that name it. TensorFlow's EXPERIMENTAL_TREE is
+// such a fold too; its ADD_N adds the same list in the same order, eight terms to a pass. Sparse contributions are
+// joined, not merged; where one is dense all become dense.
 enum class aggregation : int { add_n = 0, experimental_tree = 1, experimental_accumulate_n = 2 };
-// This says what gradient an x has that no y depends on (tf.UnconnectedGradients): none, or zeros like x.
+// The gradient of an x that no y depends on (tf.UnconnectedGradients): none, or zeros like x.
 #pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wshadow"  // g++ holds enumerators of a scoped enum against the namespace
+#pragma GCC diagnostic ignored "-Wshadow"  // g++ reports enumerators of a scoped enum as shadowing the namespace
 enum class unconnected : int { none, zero };
 #pragma GCC diagnostic pop
 
 struct gradients_options {
-  // The upstream gradients, one per y and like it. An empty entry, or no list, stands for ones.
+  // The upstream gradients, one per y and of its shape. An empty entry, or no list, stands for ones.
   std::span<const value> grad_ys{};
   std::string_view name = "gradients";
-  bool colocate_gradients_with_ops = false;  // each backward op, and each sum, on its forward op's device
-  bool gate_gradients = false;               // all gradients of one op before any of them is used (GATE_OP)
+  bool colocate_gradients_with_ops = false;  // each backward op, and each sum, is on its forward op's device
+  bool gate_gradients = false;               // all gradients of one op are there before any of them is used (GATE_OP)
   aggregation aggregation_method = aggregation::add_n;
-  // These are held constant, with all results of their ops.
+  // These tensors are held constant, with all other results of their ops.
   std::span<const value> stop_gradients{};
   unconnected unconnected_gradients = unconnected::none;
 };
@@ -60,7 +60,8 @@ private:
     gradient_value v;
     int next;
   };
-  // flows: gradients can pass from readers of this result. reached: depends on an x by such results, or is one.
+  // flows: gradients can pass from readers of this result. reached: the node is an x, or depends on one by such
+  // results.
   enum : char { flows = 1, reached = 2, inner = 4, stopped = 8, queued = 16 };
 
   graph& g_;
@@ -161,7 +162,7 @@ private:
     return v.sparse() ? rows_to_dense(v.values, v.indices, dims) : v.dense;
   }
 
-  // What was added since `before` on the device of node id, if that is wanted.
+  // Puts the nodes that were added since `before` on the device of node id, if the options ask for it.
   constexpr void colocate(int before, int id) {
     if (!o_.colocate_gradients_with_ops) return;
     for (int k = before; k < g_.nodes.count; ++k) g_.nodes[k].device = g_.nodes[id].device;

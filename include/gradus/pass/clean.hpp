@@ -1,12 +1,13 @@
-// Two passes that make a graph smaller and leave its values alone: equal nodes become one, unread nodes go.
+// These two passes make a graph smaller and leave its values as they are: equal nodes become one, unread nodes are
+// removed.
 #pragma once
 #include "rewrite.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
 
-// Equal op, attributes and operands: one node. One open-addressing table of node numbers, sized once. Reads of one
-// memory before and after a write differ, also when they go through a view. Two variables keep two gradients, equal or
-// not: each has a place of its own in the gradient arena.
+// Nodes of equal op, attributes and operands become one node. They are found in one open-addressing table of node
+// numbers, sized once. Reads of one memory before and after a write differ, also when they go through a view. Two
+// variables keep two gradients, equal or not: each has a place of its own in the gradient arena.
 constexpr graph merge_common(const graph_parts& p) {
   const graph_view& v = p.view;
   graph g = detail::like(p);
@@ -15,7 +16,7 @@ constexpr graph merge_common(const graph_parts& p) {
   detail::seq<char> own_(v.size, 0);
   int *table = table_.first, *map = map_.first, *version = version_.first, *base = base_.first;
   char* own = own_.first;
-  for (int i = v.size - 1; i >= 0 && v.nodes[i].op->is(trait::session); --i)  // updates stand last
+  for (int i = v.size - 1; i >= 0 && v.nodes[i].op->is(trait::session); --i)  // updates are the last nodes
     if (v.nodes[i].op->is(trait::writes)) own[v.edges[v.nodes[i].first + 1]] = 1;
   for (int i = 0; i < v.size; ++i) {
     const node& n = v.nodes[i];
@@ -54,8 +55,8 @@ constexpr graph merge_common(const graph_parts& p) {
   return g;
 }
 
-// Keeps what the outputs read, directly or by control edges; placeholders and variables stay, they are the interface.
-// With `effects`, ops with an effect stay too.
+// Keeps what the outputs read, directly or by control edges; placeholders and variables stay, because they are the
+// interface. With `effects`, ops with an effect stay too.
 constexpr graph remove_dead(const graph_parts& p, bool effects = false) {
   const graph_view& v = p.view;
   graph g = detail::like(p);

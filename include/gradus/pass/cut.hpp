@@ -1,5 +1,5 @@
-// This header decides whether a batch can be computed in parts: microbatch (run/microbatch.hpp) asks when a program
-// runs, one_by_one (run/static_layout.hpp) when it is compiled.
+// This header decides whether a batch can be computed in parts: for microbatch (run/microbatch.hpp) when a program
+// runs, for one_by_one (run/gradient_life.hpp) when it is compiled.
 #pragma once
 #include "../ops/reduce.hpp"
 #include "../ops/state.hpp"
@@ -7,15 +7,15 @@
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
-// This is a node that stands in the way of parts.
+// A node that prevents a batch from being cut into parts.
 struct uncut {
   enum reasons : int { none, rows, writes } why = none;
   int node = -1;
 };
-// Of a training graph: a gradient that comes as rows, whose sum is no array; what changes variables while the model
-// computes, or after an update, and would do so in every part.
+// Finds, in a training graph, a gradient that comes as rows, whose sum is no array; or an op that changes variables
+// while the model computes, or after an update, and would do so in every part.
 constexpr uncut find_uncut(const graph_view& v) {
-  seq<char> updated(v.size, 0);  // by an update, or after one
+  seq<char> updated(v.size, 0);  // by an update, or by an op after one
   for (int i = 0; i < v.size; ++i) {
     const node& n = v.nodes[i];
     const bool own = n.op == &cards::apply || n.op == &cards::global_norm;
@@ -28,11 +28,11 @@ constexpr uncut find_uncut(const graph_view& v) {
   return {};
 }
 
-// What a number says of the examples that it was computed from.
+// How a number depends on the examples that it was computed from.
 enum batch_share : char { no_example, mean_of_examples, sum_of_examples, their_number, mixture };
 
-// What a node that has no entry for each example computes from operands of these shares. The mean of what parts give is
-// what the whole batch gives, if the result is a mean.
+// Returns the share of a node that has no entry for each example, from the shares of its operands. If the result is a
+// mean, the mean of the parts' results is the result of the whole batch.
 constexpr batch_share share_of(const node& n, bool of_each, const char* shares, const int* operands) {
   const auto at = [&](int k) { return static_cast<batch_share>(shares[operands[k]]); };
   if (of_each)
@@ -62,8 +62,9 @@ constexpr batch_share share_of(const node& n, bool of_each, const char* shares, 
   return mixture;
 }
 
-// Of a model, before it is differentiated: the first node that mixes examples, -1 if none does. It computes something
-// for each example from something of all, or its loss is no mean over them: a sum, a maximum, a quotient of two sums.
+// Returns, for a model before it is differentiated, the first node that mixes examples, -1 if none does. Such a node
+// computes something for each example from something of all examples, or makes a loss that is no mean over them: a sum,
+// a maximum, a quotient of two sums.
 constexpr int find_mixing(const graph_parts& p) {
   const graph_view& v = p.view;
   seq<char> shares(v.size, no_example), counts(v.size, 0);  // counts: the loss is computed from it

@@ -1,13 +1,14 @@
-// Fusion: chains of elementwise ops become one sweep over memory, with a matrix product in front or a reduction at the
-// end where there is one.
+// Fusion turns chains of elementwise ops into one sweep over memory, with a matrix product in front or a reduction at
+// the end where there is one.
 //
-// An elementwise node joins its only reader when that is elementwise, of the same extents and computed in the same
-// type. Groups are trees, hence convex. Each becomes one node whose expression is the list of its formulas; equal
+// An elementwise node joins its only reader if that is elementwise, of the same extents and computed in the same type.
+// Groups are trees, hence convex. Each group becomes one node whose expression is the list of its formulas; equal
 // chains of different layers have equal expressions, hence one kernel.
 //
-// A product that only a group reads is computed with it: the formulas act on its sums before they are stored. A sum or
-// mean that is a group's only reader is computed from its numbers, which are then stored nowhere. In both cases the
-// group must look like a matrix to every operand: along all rows it moves or stays, along all columns too.
+// A product that only a group reads is computed with it: the formulas are applied to its sums before they are stored. A
+// sum or mean that is a group's only reader is computed from its numbers, which are then stored nowhere. In both cases
+// the group must be a matrix for every operand: the operand varies along all rows or none, and along all columns or
+// none.
 #pragma once
 #include "../ops/fused.hpp"
 #include "rewrite.hpp"
@@ -16,9 +17,9 @@ namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
 
-// What an elementwise node is computed in. A comparison computes in its operands' type, a cast to float in float (its
-// operand is converted when loaded), a cast to integers in its operand's (the result is converted when stored). Of
-// float16 and bfloat16 in float32.
+// Returns the type that an elementwise node is computed in. A comparison computes in its operands' type, a cast to
+// float in float (its operand is converted when loaded), a cast to integers in its operand's (the result is converted
+// when stored). float16 and bfloat16 are computed in float32.
 constexpr dtype compute_type(const graph_view& v, const node& n) {
   const auto widened = [](dtype t) { return is_16_bit_float(t) ? float32 : t; };
   const dtype operand = widened(v.nodes[v.edges[n.first]].type), result = widened(n.type);
@@ -28,7 +29,8 @@ constexpr dtype compute_type(const graph_view& v, const node& n) {
   return operand == boolean ? float32 : operand;
 }
 
-// The loops of a node of extents `dims` over its operands: neighbours that all operands treat alike become one loop.
+// Sets the loops of a node of extents `dims` over its operands: neighbouring axes that all operands treat alike become
+// one loop.
 constexpr void collapse(expression& x, const shape& dims, const shape* operands) {
   int patterns[max_rank] = {};
   x.loops = 0;
@@ -57,8 +59,8 @@ constexpr std::int64_t rows_of(const expression& x, const shape& dims) {
   return inner == 0 ? 0 : gradus::count(dims) / inner;
 }
 
-// The same, of exactly two loops: the axes before `split` are the rows. Says false if an operand moves along some of
-// the rows, or of the columns, and not along others.
+// Does the same with exactly two loops: the axes before `split` are the rows. Returns false if an operand varies along
+// some of the rows, or of the columns, and not along others.
 constexpr bool collapse_to_matrix(expression& x, const shape& dims, int split, const shape* operands) {
   x.loops = 2, x.extent[0] = 0, x.extent[1] = 1;
   int known = 0;
@@ -92,7 +94,7 @@ public:
     for (int i = v_.size - 1; i >= 0; --i) join(i);
     for (int i = v_.size - 1; i >= 0; --i) extend(i);
     for (int i = 0; i < v_.size; ++i) write(i);
-    for (int i = 0; i < v_.size; ++i)  // a member's readers and gates see its group
+    for (int i = 0; i < v_.size; ++i)  // the readers and gates of a member refer to its group
       if (map_.first[i] < 0) map_.first[i] = map_.first[group_of(i)];
     carry(g_, p_, map_.first);
     return std::move(g_);
@@ -103,10 +105,10 @@ private:
   const graph_view& v_;
   graph g_;
   seq<int> users_, reader_, base_;
-  seq<int> written_;                           // the first write to this memory: a read must not move past it
+  seq<int> written_;                           // the first write to this memory: a read must not be moved past it
   seq<int> root_, steps_, ins_, head_, next_;  // of groups: lists of members, in order of the graph
-  seq<int> product_, sum_, split_;             // by root: what stands in front of a group, and at its end
-  seq<int> measured_;                          // by size: whose extents it looks at
+  seq<int> product_, sum_, split_;             // by root: the node in front of a group, and the one at its end
+  seq<int> measured_;                          // by size op: the node whose extents it reads
   seq<int> map_, local_;
   seq<dtype> type_;
 
@@ -125,12 +127,12 @@ private:
       base[i] = n.op->is(trait::view | trait::writes) ? base[v_.edges[n.first]] : i;
       if (n.op->is(trait::writes) && written[base[i]] == v_.size) written[base[i]] = i;
     }
-    for (int i = 0; i < p_.output_count; ++i) users_.first[p_.outputs[i].node] += 2;  // must exist in memory
+    for (int i = 0; i < p_.output_count; ++i) users_.first[p_.outputs[i].node] += 2;  // so that they exist in memory
     for (int i = 0; i < v_.size; ++i)
       if (v_.nodes[i].op == &cards::size) add_reader(measured_.first[i] = seen_by_size(i), i);
   }
   constexpr void add_reader(int of, int i) { ++users_.first[of], reader_.first[of] = i; }
-  // A size looks at extents alone. No number needs to be kept for it if something of the same extents, made before, is
+  // A size op reads only extents. No number needs to be kept for it if something of the same extents, made before, is
   // kept anyway.
   constexpr int seen_by_size(int i) const {
     const int operand = v_.edges[v_.nodes[i].first];
@@ -145,7 +147,7 @@ private:
       u = next;
     }
   }
-  // Returns whether what node i reads may as well be read where node `at` stands.
+  // Returns whether the operands of node i have the same values at node `at`.
   constexpr bool may_move(int i, int at) const {
     const node& n = v_.nodes[i];
     bool may = n.controls == 0;
@@ -208,7 +210,7 @@ private:
   }
 
   // ---- writing
-  // The operands of group r, each once; `product` first if there is one.
+  // Makes the expression of group r, with its operands, each once; `product` comes first if there is one.
   constexpr draft gather(int r, int product) const {
     draft d;
     expression& x = d.x;

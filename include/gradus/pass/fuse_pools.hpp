@@ -1,11 +1,12 @@
-// A convolution, its bias and its relu are computed with the max_pool behind them, so that no tensor of the
-// convolution's extents is kept, forward or backward: one byte for each pooled number says which place of its window it
-// comes from. The bits are those of the separate ops.
+// A convolution, its bias and its relu are computed together with the max_pool behind them, so that no tensor of the
+// convolution's extents is kept, forward or backward: one byte for each pooled number records which place of its window
+// it comes from. The bits are those of the separate ops.
 //
-// Forward, conv2d -> (+ bias) -> (relu) -> max_pool becomes conv2d_pool, if nothing else reads what lies between and
-// the pool's windows lie side by side. Backward, MaxPoolGrad -> (ReluGrad) goes: the gradients of the filters and of
-// the bias are computed from the pooled gradient and the bytes. Where something else wants the gradient of the
-// convolution (its image leads to other variables), conv2d_unpool makes it for as long as it is read.
+// In the forward pass, conv2d -> (+ bias) -> (relu) -> max_pool becomes conv2d_pool, if nothing else reads the results
+// in between and the pool's windows do not overlap. In the backward pass, MaxPoolGrad -> (ReluGrad) is removed: the
+// gradients of the filters and of the bias are computed from the pooled gradient and the bytes. Where something else
+// needs the gradient of the convolution (because its image depends on other variables), conv2d_unpool makes it for as
+// long as it is read.
 #pragma once
 #include "../ops/pooled_conv.hpp"
 #include "../ops/reduce.hpp"
@@ -43,11 +44,11 @@ public:
 
 private:
   enum roles : char { other, dropped, last_of_chain, gradient, filter_gradient, bias_gradient };
-  // These are nodes; -1 where a chain has none.
+  // The nodes of a chain; -1 where a chain has none.
   struct chain {
     int conv, bias, relu, last, pool;    // last: what the pool reads
     int pool_grad = -1, relu_grad = -1;  // of the backward pass
-    int sums = 0;                        // readers of the convolution's gradient that need not see it
+    int sums = 0;                        // readers of the convolution's gradient that do not need it as a tensor
     int packed = -1;                     // in the new graph
     constexpr int upstream() const { return relu_grad >= 0 ? relu_grad : pool_grad; }
   };
@@ -58,7 +59,7 @@ private:
   seq<int> base_, written_;  // written_: the first write to this memory
   seq<chain> chains_;
 
-  static constexpr int most_places = 64;  // of a window of the pool, for the kernel's rows (cpu/pooled_conv.hpp)
+  static constexpr int most_places = 64;  // of a window of the pool, because of the kernel's rows (cpu/pooled_conv.hpp)
 
   constexpr int operand(int i, int k) const { return v_.edges[v_.nodes[i].first + k]; }
   constexpr bool is(int i, const card& op) const { return v_.nodes[i].op == &op; }
@@ -99,13 +100,13 @@ private:
     const bool side_by_side = window.sh == window.kh && window.sw == window.kw &&
                               pooled.dims[1] == conv.dims[1] / window.kh && pooled.dims[2] == conv.dims[2] / window.kw;
     const std::int64_t places = std::int64_t{pooled.dims[1]} * pooled.dims[2] * pooled.dims[3];
-    const int taken = window.kh * window.kw;  // of one place there is nothing to save
+    const int taken = window.kh * window.kw;  // a window of one place has nothing to save
     if (!side_by_side || taken < 2 || taken > most_places || places > (1 << 27)) return;
     for (const int read : {operand(c.conv, 0), operand(c.conv, 1), c.bias})
       if (read >= 0 && written_.first[base_.first[read]] < i) return;
     for (const int inside : {c.conv, c.relu, c.last})
       if (inside >= 0 && (chain_of_.first[inside] >= 0 || v_.nodes[inside].controls != 0)) return;
-    chain_of_.first[c.last] = chains_.count;  // by what the pool and its gradients read
+    chain_of_.first[c.last] = chains_.count;  // it is found by the node that the pool and its gradients read
     chains_.push(c);
   }
   constexpr void find_backward(int i) {
@@ -119,7 +120,7 @@ private:
       if (c.relu >= 0 && c.relu_grad < 0 && n.controls == 0 && operand(i, 0) == c.pool_grad) c.relu_grad = i;
     }
   }
-  // Returns whether nothing but the chain reads what it computes.
+  // Returns whether only the chain reads what it computes.
   constexpr bool is_whole(const chain& c) const {
     const int known = 1 + (c.pool_grad >= 0 ? 1 : 0) + (c.relu_grad >= 0 ? 1 : 0);
     if (users_.first[c.last] != known) return false;
@@ -132,7 +133,7 @@ private:
     role_.first[c.pool] = last_of_chain, chain_of_.first[c.pool] = k;
     if (c.upstream() >= 0) role_.first[c.upstream()] = gradient;
   }
-  // Readers of the convolution's gradient that the pooled one and the bytes suffice for.
+  // Finds readers of the convolution's gradient for which the pooled gradient and the bytes suffice.
   constexpr void find_readers(int i) {
     const node& n = v_.nodes[i];
     if (n.inputs == 0 || n.controls != 0) return;

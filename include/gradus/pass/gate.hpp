@@ -1,11 +1,12 @@
-// This pass writes order as edges. The executor knows only edges; what they mean is decided here.
+// This pass writes order as edges. The executor follows only edges; this pass decides what they mean.
 //
-// Always: a write to a variable waits for the reads made before it, and later reads wait for the write. So an update
-// waits for its own gradient, by its data edge, and for this step's readers of its variable.
-// Gated sets (pass/autodiff.hpp, pass/minimize.hpp): a reader of one member waits for all members. With gate_op a set
-// is the gradients of one op's operands; with gate_none there is none. gate_graph is a node that waits for all
-// gradients. Members that fusion has put into one sweep with their reader are made and used at once; no edge can part
-// them.
+// In every graph a write to a variable waits for the reads made before it, and later reads wait for the write. So an
+// update waits for its own gradient, by its data edge, and for this step's readers of its variable.
+//
+// With gated sets (pass/autodiff.hpp, pass/minimize.hpp) a reader of one member waits for all members. With gate_op a
+// set is the gradients of one op's operands; with gate_none there is none. gate_graph is a node that waits for all
+// gradients. Members that fusion has put into one sweep with their reader are made and used at once, and no edge can
+// separate them.
 #pragma once
 #include "rewrite.hpp"
 
@@ -28,7 +29,8 @@ constexpr graph add_gates(const graph_parts& p) {
       link_[i] = set_of_[member], set_of_[member] = i, start_of_[i] = start;
     }
   }
-  // readers of a memory since its last write: lists through the edges. A view reads and is read as its base.
+  // readers of a memory since its last write: lists through the edges. A view counts as its base, as reader and as
+  // operand.
   detail::seq<int> base_(v.size, -1), head_(v.size, -1), next_(v.edge_count, -1), by_(v.edge_count, -1),
       writer_(v.size, -1);
   int *base = base_.first, *head = head_.first, *next = next_.first, *by = by_.first, *writer = writer_.first;

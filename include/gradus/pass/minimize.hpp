@@ -1,5 +1,5 @@
-// This pass makes the training graph: gradients of the loss, and one update per variable that has one. A model that
-// made its own train op (pass/optimize.hpp) keeps it: then nothing is added but what the plan needs.
+// This pass makes the training graph: it adds gradients of the loss, and one update per variable that has a gradient. A
+// model that made its own train op (pass/optimize.hpp) keeps it: then only what the plan needs is added.
 #pragma once
 #include "../base/contract.hpp"
 #include "../ops/state.hpp"
@@ -8,12 +8,12 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// This says when updates may start (tf.train.Optimizer.GATE_*). Gates change the order, never the values.
+// When updates may start (tf.train.Optimizer.GATE_*). Gates change the order, never the values.
 #pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wshadow"  // g++ holds enumerators of a scoped enum against the namespace
+#pragma GCC diagnostic ignored "-Wshadow"  // g++ reports enumerators of a scoped enum as shadowing the namespace
 enum class gating : int { none = 0, op = 1, graph = 2 };
 #pragma GCC diagnostic pop
-// There is no gate: an update is made as soon as its own gradient is there.
+// There is no gate: an update is made as soon as its own gradient is computed.
 struct gate_none {
   using policy_for = kind::gate;
   static constexpr gating value = gating::none;
@@ -31,12 +31,12 @@ struct gate_graph {
 
 struct minimize_options {
   gating gate = gating::op;
-  bool needs_norm = false;   // a global norm is known before any update (clip_by_global_norm)
-  bool scales_loss = false;  // gradients are those of the loss times the loss scale; the loss itself stays
+  bool needs_norm = false;   // a global norm must be computed before any update (clip_by_global_norm)
+  bool scales_loss = false;  // gradients are those of the loss times the loss scale; the loss itself does not change
 };
 
 namespace detail {
-// Each dense gradient becomes a node of its own that is no view: it will lie in the gradient arena.
+// Makes each dense gradient a node of its own that is no view, because it will be in the gradient arena.
 constexpr value materialize(graph& g, value v, seq<char>& taken) {
   const node& n = g.nodes[v.id];
   if (v.id < taken.count && taken[v.id] == 0 && !n.op->is(trait::view | trait::leaf | trait::writes)) {
@@ -45,7 +45,7 @@ constexpr value materialize(graph& g, value v, seq<char>& taken) {
   }
   return g.add(cards::copy, {v});
 }
-// Adds an update of (variable, gradient) or (variable, values, rows). It carries its variable's constraint.
+// Adds an update of (variable, gradient) or (variable, values, rows). It holds its variable's constraint.
 constexpr value add_apply(graph& g, const value* operands, int count) {
   const constraint c = constraint_of(g.nodes[operands[0].id], g.ints.first);
   if (!c) return g.add(cards::apply, operands, count);
@@ -65,8 +65,8 @@ constexpr bool has_train_op(const graph_parts& p) {
   return false;
 }
 
-// The model's own updates, made fit for the plan, which puts a dense gradient beside its variable: that needs a node of
-// its own that nothing else reads after the next update of the same variable.
+// Makes the model's own updates fit for the plan, which puts a dense gradient beside its variable: such a gradient must
+// be a node of its own that nothing else reads after the next update of the same variable.
 class own_updates {
 public:
   constexpr own_updates(const graph_parts& p, const minimize_options& o)
@@ -123,7 +123,7 @@ private:
       of.push({&g_, map_[input(i, 1)]});
     }
     norm_ = g_.add(cards::global_norm, of.first, of.count);
-    for (int i = 0; i < p_.output_count; ++i)  // who looks at the norm may look at the loss
+    for (int i = 0; i < p_.output_count; ++i)  // code that reads the norm may read the loss
       if (p_.outputs[i].kind == output::loss && map_[p_.outputs[i].node] >= 0)
         g_.depend(norm_, {&g_, map_[p_.outputs[i].node]});
     g_.outputs.push({output::norm, -1, norm_.id});
@@ -147,7 +147,7 @@ private:
     if (n.inputs == 2 &&
         (d.op->is(trait::view | trait::leaf | trait::writes) || readers_[grad] > 1 || updates_[variable] > 1)) {
       given = g_.add(cards::copy, {given});
-      if (last_[variable] >= 0) g_.depend(given, {&g_, last_[variable]});  // it lies where the last gradient lay
+      if (last_[variable] >= 0) g_.depend(given, {&g_, last_[variable]});  // its memory is that of the last gradient
     }
     const value operands[3] = {{&g_, map_[variable]}, given, {&g_, n.inputs == 3 ? map_[input(i, 2)] : -1}};
     const value done = add_apply(g_, operands, n.inputs);
@@ -159,8 +159,8 @@ private:
 };
 }  // namespace detail
 
-// Adds gradients of output::loss with respect to every trainable variable, then an `apply` node for each; nothing to a
-// model with a train op of its own.
+// Adds gradients of output::loss with respect to every trainable variable, then an `apply` node for each; a model with
+// a train op of its own gets none of these.
 constexpr graph minimize(const graph_parts& p, const minimize_options& o) {
   if (detail::has_train_op(p) && !o.scales_loss) return detail::own_updates(p, o).run();
   graph g = detail::thaw(p);
@@ -212,10 +212,10 @@ constexpr graph minimize(const graph_parts& p, const minimize_options& o) {
     g.refuse("no gradients provided for any variable: the loss does not depend on them");
     return g;
   }
-  value all;  // what every update waits for
+  value all;  // every update waits for this
   if (o.needs_norm) {
     all = g.add(cards::global_norm, norm_of.first, norm_of.count);
-    g.depend(all, y);  // who looks at the norm may look at the loss
+    g.depend(all, y);  // code that reads the norm may read the loss
     g.outputs.push({output::norm, -1, all.id});
   } else if (o.gate == gating::graph) {
     all = g.add(no_op_card, nullptr, 0);

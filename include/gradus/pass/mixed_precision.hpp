@@ -1,5 +1,6 @@
-// Mixed precision on graphs: matrix products and convolutions take operands of 16-bit precision and accumulate in
-// float32; everything else, and every variable, stays float32. Micikevicius et al. 2018, arXiv:1710.03740.
+// This header has mixed precision on graphs: matrix products and convolutions take operands of 16-bit precision and
+// accumulate in float32; everything else, and every variable, stays float32 (Micikevicius et al. 2018,
+// arXiv:1710.03740).
 #pragma once
 #include "../base/contract.hpp"
 #include "../ops/depthwise_conv.hpp"
@@ -9,14 +10,14 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// A policy of trainers and static steppers:
+// A trainer or a static stepper with this policy rounds the operands of products to 16-bit precision:
 //
 //   make_trainer<model>(adam{}, mixed_precision<bfloat16>{});
 //   make_trainer<model>(adam{}, mixed_precision<float16>{}, dynamic_loss_scale{});
 //
-// The compute type is a template argument since the compiler builds the graph. float16 wants a loss scale beside it, as
-// its gradients vanish below 6e-8; bfloat16 has float32's range and wants none. What it does not do:
-// docs/mixed_precision.md.
+// The compute type is a template argument since the compiler builds the graph. float16 needs a loss scale beside it, as
+// its gradients vanish below 6e-8; bfloat16 has float32's range and needs none. docs/mixed_precision.md lists what this
+// policy does not do.
 template <dtype Compute = bfloat16>
 struct mixed_precision {
   static_assert(is_16_bit_float(Compute), "gradus: mixed_precision computes in bfloat16 or float16.");
@@ -39,10 +40,11 @@ constexpr bool is_product(const node& n) {
 
 }  // namespace detail
 
-// Every float32 operand of a product becomes a rounded copy of itself: one per tensor, so a weight is rounded once a
-// step, whoever multiplies by it. What was rounded and only moved since is left. A write to a variable ends its copy.
-// Before differentiation it rounds the forward products, and by reduce_precision's gradient what comes back out of
-// them; after it, the operands of the products that differentiation made.
+// Replaces every float32 operand of a product by a rounded copy: there is one copy per tensor, so a weight is rounded
+// once a step, however many products read it. An operand that was rounded and only moved since is left as it is. After
+// a write to a variable its copy is not used any more. Before differentiation this rounds the forward products, and, by
+// reduce_precision's gradient, the gradients that come back out of them; after differentiation, it rounds the operands
+// of the products that differentiation made.
 constexpr graph round_operands(const graph_parts& p, dtype compute) {
   const graph_view& v = p.view;
   const card* rounding = detail::reduce_precision_card(compute);

@@ -1,17 +1,17 @@
-// This header has the interface of tf.train.Optimizer (1.15) on graphs: gradients, what you make of them, and updates.
+// This header has the interface of tf.train.Optimizer (1.15) on graphs: gradients, their processing, and updates.
 //
 //   auto list = compute_gradients(loss, {.gate_gradients = gating::graph});
 //   for (auto& [gradient, variable] : list)
 //     if (gradient.dense) gradient.dense = minimum(gradient.dense, 1.0);
 //   return model_spec{.loss = loss, .train_op = apply_gradients(list)};
 //
-// Here the rule is not known: an update is an `Apply` node, which whoever runs the graph fills with its own rule. A
-// model for a trainer or a stepper returns the train op in its model_spec; what updates is the trainer's policies. The
-// compiler runs these functions as well as the program. A graph for a session takes the same steps through
-// gradus::optimizer (run/optimizer.hpp), which brings its rule along.
+// These functions do not know the rule: an update is an `Apply` node, and what runs the graph applies its own rule
+// there. A model for a trainer or a stepper returns the train op in its model_spec; the trainer's policies make the
+// update. The compiler runs these functions as well as the program. A graph for a session takes the same steps through
+// gradus::optimizer (run/optimizer.hpp), which contains its rule.
 //
-// Refusals: invalid_argument where TensorFlow raises ValueError or TypeError, unimplemented where NotImplementedError;
-// in constant evaluation the sentence is kept, like every refusal of a graph.
+// They raise invalid_argument where TensorFlow raises ValueError or TypeError, unimplemented where it raises
+// NotImplementedError; in constant evaluation the message is kept, like every refusal of a graph.
 #pragma once
 #include <string>
 
@@ -29,7 +29,8 @@ struct gradient_and_variable {
   constexpr gradient_and_variable(value dense, value v) : gradient{.dense = dense}, variable(v) {}
 };
 
-// What to differentiate by, in this order. Not given: all trainable variables of the graph. Lists may hold lists.
+// The variables to differentiate by, in this order. If not given, they are all trainable variables of the graph. Lists
+// may hold lists.
 class variable_list {
 public:
   constexpr variable_list() = default;
@@ -58,15 +59,15 @@ private:
 
 struct compute_gradients_options {
   variable_list var_list = {};         // variables, or plain tensors; the result is in this order
-  gating gate_gradients = gating::op;  // what exists before what is used: TensorFlow's GATE_NONE, GATE_OP, GATE_GRAPH
+  gating gate_gradients = gating::op;  // what is there before what is used: TensorFlow's GATE_NONE, GATE_OP, GATE_GRAPH
   aggregation aggregation_method = aggregation::add_n;
   bool colocate_gradients_with_ops = false;
-  value grad_loss = {};  // like the loss; in the place of ones
+  value grad_loss = {};  // of the shape of the loss; used in place of ones
 };
 struct apply_gradients_options {
   value global_step = {};      // a variable that is incremented by 1 after all updates
   std::string_view name = {};  // of the train op and the scope of the updates
-  bool counts_step = true;     // false: global_step is read and not incremented; who joins several train ops counts
+  bool counts_step = true;     // false: global_step is read and not incremented; code that joins train ops counts
 };
 struct optimize_options {
   value global_step = {};
@@ -95,7 +96,7 @@ constexpr bool is_variable(value v) { return v.g->nodes[v.id].op == &variable_ca
 constexpr bool is_tensor_of(const graph& g, value v) {
   return v.g == &g && v.id >= 0 && v.id < g.nodes.count && !g.nodes[v.id].op->is(trait::control);
 }
-// "\"w\", \"b\"": at most five.
+// The names of values as text, "\"w\", \"b\"": at most five.
 class name_text {
 public:
   constexpr void add(value v) {
@@ -112,7 +113,7 @@ private:
   constexpr void put(std::string_view s) { out_.append(s.data(), static_cast<int>(s.size())); }
 };
 
-// Every gradient given back as an identity that waits until all of them exist (tf.tuple). Row numbers do not wait.
+// Replaces every gradient by an identity that waits until all of them exist (tf.tuple). Row numbers do not wait.
 constexpr void gate_all(graph& g, seq<gradient_and_variable>& list) {
   seq<int> makers;
   for (const auto& [d, v] : list)
@@ -195,7 +196,7 @@ constexpr bool may_apply(graph& g, std::span<const gradient_and_variable> list) 
   }
   return true;
 }
-// Returns whether this is a global step, or none.
+// Returns whether this can be a global step, or is empty.
 constexpr bool can_count(graph& g, value global_step) {
   if (!global_step) return true;
   if (!is_tensor_of(g, global_step) || !is_variable(global_step)) {
@@ -216,7 +217,7 @@ constexpr value count_step(graph& g, value done, value global_step) {
   g.nodes[step.id].device = g.nodes[global_step.id].device;
   return step;
 }
-// Gives `op`, which its scope is about, the name of the scope in which `inside` stands (tf.name_scope(name) as name).
+// Gives `op`, the result of its scope, the name of the scope that `inside` is in (tf.name_scope(name) as name).
 constexpr void name_as_scope(graph& g, value op, int inside) {
   const std::string_view scope = g.text_at(g.nodes[inside].scope);
   seq<char> name;
@@ -248,8 +249,8 @@ constexpr bool some_gradient(const seq<gradient_and_variable>& list, value loss)
 }
 }  // namespace detail
 
-// (gradient, variable) for each of var_list. The loss may have any shape: its sum is differentiated. A GATE_GRAPH with
-// no gradient at all is refused here; otherwise it is apply_gradients that refuses.
+// Returns (gradient, variable) for each of var_list. The loss may have any shape: its sum is differentiated. If there
+// is no gradient at all, this function refuses a GATE_GRAPH; with other gates apply_gradients refuses.
 constexpr detail::seq<gradient_and_variable> compute_gradients(value loss, const compute_gradients_options& o = {}) {
   if (loss.g == nullptr) raise(status::invalid_argument, "compute_gradients: the loss is empty");
   graph& g = *loss.g;
@@ -299,8 +300,8 @@ constexpr detail::seq<gradient_and_variable> compute_gradients(value loss, const
   return list;
 }
 
-// Updates every variable that has a gradient; they are not ordered among each other, but a variable listed twice is
-// updated twice. Gives the train op: of a global step its new value, else an op that waits for all updates. In a
+// Updates every variable that has a gradient; the updates are not ordered among each other, but a variable listed twice
+// is updated twice. Returns the train op: with a global step its new value, else an op that waits for all updates. In a
 // trainer or a stepper a variable must be trainable.
 constexpr value apply_gradients(std::span<const gradient_and_variable> list, const apply_gradients_options& o = {}) {
   graph& g = detail::graph_of(list);

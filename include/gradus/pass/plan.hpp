@@ -1,9 +1,9 @@
-// The plan says where every tensor lies, which calls a step makes, and which kernels they need.
+// The plan defines where every tensor is in memory, which calls a step makes, and which kernels they need.
 //
-// A tensor has a slot: how many bytes, and from which node to which it holds something. Once the batch is known, slots
-// are laid out (lay_out_slots): those that are alive together lie apart, others may share memory. The gradient of a
-// variable lies in the gradient arena at the variable's place, so that norms, updates and all-reduces see
-// one array; or, where each update comes right behind its gradient (pass/release.hpp), in a slot as any other tensor.
+// A tensor has a slot: how many bytes it takes, and from which node to which it holds a value. Once the batch is known,
+// slots are laid out (lay_out_slots): those that are alive together are apart, others may share memory. The gradient of
+// a variable is in the gradient arena at the variable's offset, so that norms, updates and all-reduces work on one
+// array; or, where each update comes right after its gradient (pass/release.hpp), in a slot as any other tensor.
 #pragma once
 #include <algorithm>
 
@@ -18,8 +18,8 @@ struct node_place {
   constexpr bool operator==(const node_place&) const = default;
 };
 
-// A slot holds something between two nodes: the one that writes it, and the last that reads it. Nodes whose results lie
-// in their operands' places have one slot together.
+// A slot holds a value between two nodes: the one that writes it, and the last that reads it. Nodes whose results
+// replace their operands in memory share one slot.
 struct slot_lifetime {
   static constexpr int forever = 1 << 30;
   int first = -1, last = forever;  // first = -1: always, as inputs and constants do
@@ -29,7 +29,7 @@ struct slot_lifetime {
 };
 
 namespace detail {
-// This is one call of a kernel. args[first ...] are nodes: the result, then the operands.
+// One call of a kernel. args[first ...] are nodes: the result, then the operands.
 struct call {
   int node, signature, first, count;
   std::int64_t rows;  // negative: times the batch
@@ -47,7 +47,7 @@ struct program {
 };
 }  // namespace detail
 
-// This is what a runner reads.
+// These are the parts of a program that a runner reads.
 struct program_view {
   const detail::call* calls = nullptr;
   int call_count = 0;
@@ -70,7 +70,7 @@ constexpr program_view view_of(const detail::program& p) {
 
 namespace detail {
 
-// Where a lowered expression's number stands while signatures are compared: past what its op lowers.
+// Where the number of a lowered expression is while signatures are compared: after the extents that its op lowers.
 inline constexpr int expression_place = 7;
 
 constexpr unsigned hash_of(const node& n, const lowering& l) {
@@ -97,13 +97,13 @@ constexpr bool same_kernel(const signature& s, const node& n, const lowering& l,
   return true;
 }
 
-// Bytes of a tensor; negative: per example. Tensors end on a cache line once the batch is known.
+// Returns the bytes of a tensor; negative: per example. Tensors end on a cache line once the batch is known.
 constexpr std::int64_t bytes_of(const node& n) {
   return gradus::count(n.dims) * static_cast<std::int64_t>(size_of(n.type));
 }
 
-// A sweep in place is no slower than one from memory to other memory, unless short rows end within a register: what is
-// stored there in part stands in the way of the next row's load, 5 ns each (a Zen 5 by AVX-512).
+// Returns whether a sweep in place is no slower than one from memory to other memory. It is slower if short rows end
+// within a register: a partial store there delays the next row's load, 5 ns each (on a Zen 5 with AVX-512).
 constexpr bool is_fast_in_place(const expression& x) {
   const int row = x.extent[x.loops - 1];
   return x.loops == 1 || repeats_by_rows(x) || (row > 0 && row % 16 == 0) || row > 256;
@@ -125,7 +125,7 @@ public:
     variables();
     lifetimes();
     for (int i = 0; i < v_.size; ++i) place(i);
-    for (signature& s : out_.signatures)  // the formula says it all; the number would keep graphs from sharing kernels
+    for (signature& s : out_.signatures)  // the formula is enough; the number would keep graphs from sharing kernels
       if (s.op->is(trait::expression)) s.dims[expression_place] = 0;
     return std::move(out_);
   }
@@ -160,7 +160,7 @@ private:
       const node& n = nodes[i];
       base[i] = n.op->is(trait::view | trait::writes) ? base[edges[n.first]] : i;
       for (int e = n.first, end = e + n.inputs; e < end; ++e) last[base[edges[e]]] = i;
-      if (n.op == &cards::apply && n.inputs == 2 && !release_) {  // its gradient lies beside the variable
+      if (n.op == &cards::apply && n.inputs == 2 && !release_) {  // its gradient is beside the variable
         const int grad = edges[n.first + 1];
         out_.places.first[grad] = {node_place::gradient, out_.places.first[base[edges[n.first]]].index};
       }
@@ -168,8 +168,8 @@ private:
     for (int i = 0; i < p_.output_count; ++i) last[base[p_.outputs[i].node]] = slot_lifetime::forever;
   }
 
-  // The slot that node i has from now on: a new one, or that of an operand of its shape that nothing reads any more. An
-  // elementwise result may lie in such an operand's place, since its kernels read a place before they write it.
+  // Returns the slot of node i: a new one, or that of an operand of its size that nothing reads afterwards. An
+  // elementwise result may replace such an operand, since its kernels read a place before they write it.
   constexpr int slot_of(int i) {
     const node& n = v_.nodes[i];
     slot_lifetime life;
@@ -232,18 +232,19 @@ private:
   }
 };
 
-// With `reuse` a tensor's memory serves again after its last reader: right for one thread, which runs calls in order.
-// Without it every tensor has its own, as concurrent calls need. With `release` gradients have slots.
+// With `reuse` a tensor's memory is used again after its last reader, which is right for one thread, because it runs
+// calls in order. Without it every tensor has its own memory, as concurrent calls need. With `release` gradients have
+// slots.
 constexpr program plan(const graph_parts& p, bool reuse = true, bool release = false) {
   return planning(p, reuse, release).run();
 }
 
 }  // namespace detail
 
-// Lays out the slots that do not live always: offsets[k] of each, `base` and up; gives the end. The largest first, each
-// at the lowest place that fits between those alive with it; in practice that is what is alive at once at the worst
-// moment, seldom a few per cent more. size(k): bytes of slot k, rounded up as they are to lie. `order`: room for 2 n
-// numbers.
+// Lays out the slots that do not live always: sets offsets[k] of each, from `base` on, and returns the end. The largest
+// comes first, each at the lowest place that fits between those alive with it; in practice the size is that of what is
+// alive at once at the worst moment, seldom a few per cent more. size(k) returns the bytes of slot k, rounded up to its
+// alignment. `order` has room for 2 n numbers.
 template <class Size, class Offsets, class Order>
 constexpr std::size_t lay_out_slots(const slot_lifetime* lives, int n, Size size, std::size_t base, Offsets& offsets,
                                     Order& order) {
@@ -261,7 +262,7 @@ constexpr std::size_t lay_out_slots(const slot_lifetime* lives, int n, Size size
     const int k = at(order, i);
     const std::size_t bytes = size(k);
     std::size_t here = base;
-    for (int j = n; j < n + placed; ++j) {  // in order of their offsets
+    for (int j = n; j < n + placed; ++j) {  // these are in order of their offsets
       const int o = at(order, j);
       if (at(offsets, o) >= here + bytes) break;
       if (lives[o].meets(lives[k]) && at(offsets, o) + size(o) > here) here = at(offsets, o) + size(o);

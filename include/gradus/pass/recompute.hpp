@@ -1,8 +1,8 @@
-// This pass takes less memory for more time: activations of the forward pass are forgotten and computed again when the
-// backward pass asks for them. Chen et al. 2016, "Training deep nets with sublinear memory cost", arXiv:1604.06174.
+// This pass takes less memory for more time: activations of the forward pass are not kept, and are computed again when
+// the backward pass needs them (Chen et al. 2016, "Training deep nets with sublinear memory cost", arXiv:1604.06174).
 //
-// Who does not want to think takes recompute<N>{}. Who knows where the memory is says so in the model, and takes
-// recompute_marked{}:
+// recompute<N>{} chooses the activations by itself. A model that marks them, because its author knows where the memory
+// is used, takes recompute_marked{}:
 //
 //   for (int i = 0; i < 12; ++i) h = gradus::recomputed(h, [&](auto x) { return block(x); });
 #pragma once
@@ -14,11 +14,12 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// Cuts the forward pass into about `Segments` of equal memory, where a single tensor leads from one side to the other:
-// between layers, between residual blocks. That tensor is kept; what lies inside a segment is computed once more when
-// the backward pass reaches it. The last segment, which is still in memory then, is not. The same bits; the square root
-// of the number of layers is a good number of segments. As torch.utils.checkpoint.checkpoint_sequential; nothing is
-// marked in the model. Only a plan that shares memory gains: with `threads` every tensor has its own.
+// Cuts the forward pass into about `Segments` segments of equal memory, at places where a single tensor leads from one
+// side to the other: between layers, between residual blocks. That tensor is kept; the tensors inside a segment are
+// computed once more when the backward pass reaches it, except those of the last segment, which are still in memory
+// then. The bits are the same; the square root of the number of layers is a good number of segments. As
+// torch.utils.checkpoint.checkpoint_sequential, but nothing is marked in the model. Only a plan that shares memory
+// gains: with `threads` every tensor has its own.
 template <int Segments>
 struct recompute {
   static_assert(Segments >= 2, "gradus: recompute<N> needs two segments or more; the last is never computed again.");
@@ -55,7 +56,7 @@ public:
     seq<int> map(v_.size, -1), again(v_.size, -1);
     for (int i = 0; i < v_.size; ++i) {
       const node& n = v_.nodes[i];
-      if (is_mark(n)) {  // served its purpose
+      if (is_mark(n)) {  // it has served its purpose
         map[i] = map[v_.edges[n.first]];
         continue;
       }
@@ -96,8 +97,9 @@ private:
     return (c < 0 ? -c : 0) * static_cast<std::int64_t>(size_of(n.type));
   }
 
-  // What may be computed twice: no effect, and no reading of what this graph writes before its updates. `fixed`: the
-  // same for every batch, such as a mask; not worth it, and shared between segments.
+  // Finds the nodes that may be computed twice: they have no effect, and read nothing that this graph writes before its
+  // updates. `constant_part`: the same for every batch, such as a mask; computing it again is not worth it, and
+  // segments share it.
   constexpr void classify() {
     seq<char> written(v_.size, 0);
     for (int i = 0; i < v_.size; ++i) {
@@ -124,7 +126,7 @@ private:
     }
   }
 
-  // A cut after node i: its tensor is the only one that the forward pass reads on.
+  // Finds the cuts. A cut is after node i if its tensor is the only one that the rest of the forward pass reads.
   constexpr void cut() {
     seq<int> until(v_.size, -1), ends(v_.size, 0);
     std::int64_t total = 0, before = 0;
@@ -153,7 +155,7 @@ private:
     ends_.push(v_.size);
     keep_memory();
   }
-  // Keeps what lies in a kept tensor's memory.
+  // Keeps the nodes whose memory is that of a kept tensor.
   constexpr void keep_memory() {
     for (int i = 0; i < v_.size; ++i)
       if (is(base_.first[i], kept_node)) flags_.first[i] = static_cast<char>(flags_.first[i] | kept_node);
@@ -161,7 +163,7 @@ private:
   constexpr void keep(int i) {
     flags_.first[base_.first[i]] = static_cast<char>(flags_.first[base_.first[i]] | kept_node);
   }
-  // A segment is what stands between the marks of a region; who is read from outside of it is kept, but for a result
+  // A segment is what is between the marks of a region. A node that is read from outside of it is kept, except a result
   // that is marked as forgotten: that mark is the segment's last node.
   constexpr void find_marked() {
     int depth = 0;
@@ -233,7 +235,7 @@ private:
 
 }  // namespace detail
 
-// Of a training graph, after it was merged and before it is fused. segments: 1 for those that are marked.
+// The pass works on a training graph, after it was merged and before it is fused. segments is 1 for marked segments.
 constexpr graph recompute_segments(const graph_parts& p, int segments) {
   return detail::recomputing(p, segments).run();
 }

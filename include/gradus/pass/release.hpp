@@ -1,4 +1,4 @@
-// This pass lets the memory of gradients serve again: each update, or each addition to a sum, is a call right behind
+// This pass lets the memory of gradients be used again: each update, or each addition to a sum, is a call right after
 // what it waits for, instead of one at the end of the step. The plan then gives a gradient a slot, from the node that
 // makes it to the one that uses it, in place of an array beside all variables (plan(p, reuse, release)).
 #pragma once
@@ -7,12 +7,12 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// After the gates, which say what an update waits for: its gradient, the readers of its variable's old value, and what
-// a gate adds. Everything else keeps its order.
+// It runs after add_gates, which defines what an update waits for: its gradient, the readers of its variable's old
+// value, and what a gate adds. Everything else keeps its order.
 constexpr graph release_updates(const graph_parts& p) {
   const graph_view& v = p.view;
   graph g = detail::like(p);
-  // behind: the node that an update comes behind; by node, the list of its updates, in order
+  // behind: the node that an update comes after; by node, the list of its updates, in order
   detail::seq<int> map(v.size, -1), behind(v.size, 0), head(v.size, -1), tail(v.size, -1), next(v.size, -1);
   for (int i = 0; i < v.size; ++i) {
     const node& n = v.nodes[i];

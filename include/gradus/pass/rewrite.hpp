@@ -1,6 +1,6 @@
-// What passes share: a pass reads a view and writes a new graph, node by node, in order. Names stay where the graph was
-// built; nodes carry their offsets along. Every pass is linear in nodes and edges, and run by the compiler or by the
-// program.
+// This header has what passes share: a pass reads a view and writes a new graph, node by node, in order. Names stay
+// where the graph was built; nodes keep their offsets. Every pass is linear in nodes and edges, and is run by the
+// compiler or by the program.
 #pragma once
 #include "../graph/parts.hpp"
 
@@ -45,7 +45,7 @@ constexpr graph like(const graph_parts& p) {
   return g;
 }
 
-// Writes outputs and gates, once all nodes are written. A gate loses members that are gone.
+// Writes outputs and gates, once all nodes are written. Members of a gate that do not exist any more are left out.
 constexpr void carry(graph& g, const graph_parts& p, const int* map) {
   for (int i = 0; i < p.output_count; ++i) {
     output o = p.outputs[i];

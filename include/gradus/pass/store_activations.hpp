@@ -1,13 +1,13 @@
 // Activations that the backward pass reads again are kept as bfloat16: a copy of half the size is made where the
-// forward pass computes one, and turned into float32 where a gradient reads it. What the forward pass reads is not
-// rounded, so the loss of a step is that of the same weights without the pass.
+// forward pass computes an activation, and turned into float32 where a gradient reads it. What the forward pass reads
+// is not rounded, so the loss of a step is that of the same weights without the pass.
 //
-// An activation is stored so if it is a float32 result of 32 numbers or more for each example, if only gradients of
-// products, convolutions, relu, tanh and sigmoid read it again, and if something else of that size is
-// computed between its last reader of the forward pass and its first of the backward pass: otherwise its memory would
-// not serve anything in between. The result of a max_pool is kept as it is. A gradient that is a sweep reads the 16
-// bits itself; a product's operand is widened for it, and lives as long as the product takes. What reads a view (a
-// reshape) reads what lies behind it.
+// An activation is stored in this way under three conditions. It is a float32 result of 32 numbers or more for each
+// example; only gradients of products, convolutions, relu, tanh and sigmoid read it again; and something else of that
+// size is computed between its last reader of the forward pass and its first of the backward pass, because otherwise
+// nothing could use its memory in between. The result of a max_pool is kept as it is. A gradient that is a sweep reads
+// the 16 bits itself; a product's operand is widened for it, and lives as long as the product takes. A gradient that
+// reads a view (a reshape) reads what the view shows.
 #pragma once
 #include <utility>
 
@@ -34,7 +34,7 @@ public:
       const node& n = v_.nodes[i];
       if (is_gradient(i)) {
         if (n.op->is(trait::view) && is_stored(base_[i])) {
-          map[i] = map[base_[i]];  // its readers make their own
+          map[i] = map[base_[i]];  // its readers widen it themselves
           continue;
         }
         g.enter_gradient_scope();
@@ -72,7 +72,7 @@ private:
     g.nodes[made.id].device = n.device, g.nodes[made.id].scope = n.scope;
     return made.id;
   }
-  // Returns the float32 of node u, which is stored or a view of what is, for its reader `by`.
+  // Returns, as float32, node u, which is stored or a view of a stored node, for its reader `by`.
   constexpr int widen(graph& g, int u, seq<int>& map, const seq<int>& copy, const node& by) const {
     if (base_.first[u] == u) return same_place(g, cast({&g, copy.first[u]}, float32), by);
     const int wide = widen(g, v_.edges[v_.nodes[u].first], map, copy, by), before = map[u];
@@ -81,8 +81,9 @@ private:
     g.edges[g.nodes[made].first] = wide, g.nodes[made].name = g.nodes[wide].name;
     return same_place(g, {&g, made}, by);
   }
-  // A gradient whose result a rounded operand changes in proportion, at random. Others read exact ones: of a softmax,
-  // of a norm, and a factor (a dropout's mask holds one number, whose error would be that of every gradient).
+  // Returns whether this is a gradient whose result changes in proportion, at random, with a rounded operand. Others
+  // read exact operands: those of a softmax, of a norm, and a factor (a dropout's mask holds one number, whose error
+  // would be that of every gradient).
   static constexpr bool reads_rounded(const node& n) {
     return n.op == &cards::matmul || n.op == &cards::conv2d || n.op == &cards::conv2d_filter ||
            n.op == &cards::conv2d_input || n.op == &cards::depthwise_conv2d_filter || n.op == &cards::relu_grad ||
@@ -90,7 +91,7 @@ private:
   }
 
   constexpr void classify() {
-    seq<int> large(v_.size + 1, 0);  // how many large results stand before node i
+    seq<int> large(v_.size + 1, 0);  // how many large results are before node i
     for (int i = 0; i < v_.size; ++i) {
       const node& n = v_.nodes[i];
       large[i + 1] = large[i] + (is_large(i) ? 1 : 0);
@@ -98,7 +99,7 @@ private:
       if (n.op == &cards::max_pool) flags_[i] |= exact;  // as fused_pooling keeps it, so that the bits are the same
       for (int e = n.first, end = e + n.inputs; e < end; ++e) {
         const int u = base_[v_.edges[e]];
-        if (is_gradient(i) && n.op->is(trait::view)) continue;  // its own readers count
+        if (is_gradient(i) && n.op->is(trait::view)) continue;  // the view's own readers count instead
         if (!is_gradient(i))
           last_[u] = i;
         else if (first_[u] < 0)

@@ -1,4 +1,4 @@
-// This header makes one variable's step under any update, as updaters, steppers and graph optimizers all do.
+// This header makes one variable's step under any update; updaters, steppers and graph optimizers all use it.
 //
 // A `subject_state` is made once per variable. In a step, `begin` gives it the constants of its branch; `measure`
 // computes, for every variable before the first is changed, the sums that a part needs of all of them; `apply` makes
@@ -26,10 +26,10 @@ struct gradient_view {
   bool wide = false;               // rows are int64, else int32
   std::size_t row_count = 0;       // rows listed
   std::span<std::int32_t> chains;  // scratch of row_chains, for a sparse gradient
-  bool absent = false;             // there is none in this step, but one that was accumulated before
+  bool absent = false;             // this step has no gradient, but one was accumulated before
 
   bool sparse() const { return rows != nullptr; }
-  // f(rows) with their type.
+  // Calls f(rows) with their type.
   template <class F>
   void with_rows(F f) const {
     if (wide)
@@ -39,15 +39,15 @@ struct gradient_view {
   }
 };
 
-// The memory of a variable's step.
+// The memory that a variable's step works on.
 template <class T>
 struct step_memory {
   T* theta;
   T* const* mirrors;     // one per mirror; nullptr where it is not kept
-  std::span<T> scratch;  // scratch_elements() of them
+  std::span<T> scratch;  // as many as scratch_elements() returns
 };
 
-// The state of an update about one variable.
+// The state that an update keeps for one variable.
 template <class Update>
 struct subject_state {
   subject about;
@@ -57,7 +57,7 @@ struct subject_state {
   typename Update::branch_constants constants{};
 
   subject_state() = default;
-  // `name` must live as long.
+  // `name` must live as long as this object.
   subject_state(const Update& update, std::string_view name, const extents& dims) {
     about.name = name, about.dims = dims, about.size = static_cast<std::size_t>(count(dims));
     branch = update.branch_of(name, dims);
@@ -65,7 +65,7 @@ struct subject_state {
     frozen = update.frozen(name, dims);
   }
 };
-// Of the variables of a program, where they differ in their updates.
+// The states of the variables of a program; it is empty for a uniform update.
 template <class Update, std::size_t N>
 struct subject_states {
   subject_state<Update> of[N == 0 ? 1 : N];
@@ -87,8 +87,9 @@ std::size_t columns_of(const extents& dims) {
     return 0;
 }
 // The sum itself shows whether a gradient was added to it, so that state files need no other place for it. A sum begins
-// at +0 and no addition gives -0 from there, so -0 in its first element says that a gradient was added although the
-// element is 0; it is +0 again when the sum is used. Looks at bits: small numbers may be flushed here.
+// at +0 and no addition gives -0 from there, so -0 in its first element means that a gradient was added although the
+// element is 0; it is set to +0 again when the sum is used. The functions compare bits, because small numbers may be
+// flushed here.
 template <class T>
 using bits_of = std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t>;
 template <class T>
@@ -101,7 +102,7 @@ void unmark_sum(T* sum, std::size_t n) {
 }
 template <class T>
 bool holds_a_sum(const T* sum, std::size_t n) {
-  for (std::size_t i = 0; i < n; ++i)  // ends at once, but for sums of earlier versions and those that hold nothing
+  for (std::size_t i = 0; i < n; ++i)  // this ends at once, except for sums of earlier versions and empty sums
     if (std::bit_cast<bits_of<T>>(sum[i]) != 0) return true;
   return false;
 }
@@ -110,7 +111,7 @@ template <class Device, class T>
 double squares_of(const T* g, std::size_t n) {
   return static_cast<double>(Device::sum_of_squares(g, n));
 }
-// True if a clip by columns is a pass of its own: for rules that read all of their gradient first.
+// True if a clip by columns is a pass of its own, as for rules that read all of their gradient first.
 template <class Update>
 consteval bool clips_first() {
   return Update::clips_columns && (Update::stages != 0 || Update::steps_tensors);
@@ -133,21 +134,22 @@ std::size_t scratch_elements(const Update& update, const subject_state<Update>& 
   return n;
 }
 
-// Device: cpu/sweeps.hpp, with `linear` for rules on matrices.
+// Device is as in cpu/sweeps.hpp, with `linear` for rules on matrices.
 template <class Device, class T, class Update>
 class variable_step {
 public:
-  // `scale`: the global clip's factor (and the inverse loss scale). `step`: finished steps of training.
+  // `scale` is the global clip's factor (and the inverse loss scale). `step` is the number of finished steps of
+  // training.
   variable_step(const Update& update, subject_state<Update>& v, const step_memory<T>& memory,
                 const gradient_view<T>& gradient, double scale, std::int64_t step)
       : update_(update), v_(v), memory_(memory), g_(gradient), scale_(scale), step_(step) {
     v_.about.sparse = g_.sparse();
   }
 
-  // At the start of a step.
+  // Takes the constants of the variable's branch, at the start of a step.
   void begin(const typename Update::branch_constants& all) { v_.constants = all; }
 
-  // Adds this gradient to the accumulated sum, which becomes the gradient if the step is one of the rule.
+  // Adds this gradient to the accumulated sum, which becomes the gradient if the rule makes a step now.
   void accumulate() {
     if constexpr (Update::accumulates) {
       if (g_.absent) return;
@@ -173,7 +175,7 @@ public:
     if constexpr (Update::accumulates)
       if (v_.about.size != 0) std::memset(memory_.mirrors[Update::rule_mirrors], 0, v_.about.size * sizeof(T));
   }
-  // The gradient is a second observation, of rules that take one.
+  // Takes the gradient as a second observation, for rules that use one.
   void observe() {
     if (v_.frozen) return;
     update_.visit(v_.branch, [&](const auto& single, auto at) {
@@ -184,11 +186,11 @@ public:
     });
   }
 
-  // sum of squares of the gradient as the global norm counts it.
+  // Returns the sum of squares of the gradient as the global norm counts it.
   double squares() const { return detail::squares_of<Device>(g_.values, g_.size); }
 
-  // Stage I: what is summed over all variables of the branch goes into `sums` (composed::stage_sums, or the stages of
-  // added_one_by_one); sums of this variable alone are known at once. `settle` follows when every variable has
+  // Measures stage I: what is summed over all variables of the branch is added to `sums` (composed::stage_sums, or the
+  // stages of added_one_by_one); sums of this variable alone are used at once. `settle` follows when every variable has
   // measured.
   template <std::size_t I, class Sums>
   void measure(Sums& sums) {
@@ -211,7 +213,7 @@ public:
     });
   }
 
-  // The step: stages that are this variable's own, then the rule and what follows it.
+  // Makes the step: the stages that are this variable's own, then the rule and what follows it.
   void apply() {
     if (v_.frozen) return drop_accumulated();
     update_.visit(v_.branch, [&](const auto& single, auto at) { apply_in(single, std::get<at>(v_.constants)); });
@@ -257,7 +259,7 @@ private:
     }
   }
 
-  // The gradient as a dense array of our own.
+  // Makes the gradient a dense array in this object's scratch.
   void densify() {
     const auto dense = take(v_.about.size);
     std::memset(dense.data(), 0, dense.size_bytes());
@@ -327,7 +329,7 @@ private:
     exact.rule = detail::adapt_stage<I>(single.rule(), exact.rule, v_.about, std::span<const double>(sums.data(), n));
   }
 
-  // Of a clip by columns.
+  // Returns the factors of a clip by columns.
   template <class Single>
   std::span<T> column_factors(const Single& single) {
     const std::size_t columns = Single::clip_type::columns(v_.about.dims);

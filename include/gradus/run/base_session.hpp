@@ -1,5 +1,5 @@
-// This is the base of every session, whatever its device and policies: tf.Session's interface as ordinary code. Session
-// managers, hooks, queue runners and supervisors work with this class; programs make a `session` (run/session.hpp).
+// This is the base of every session, whatever its device and policies: it has tf.Session's interface. Session managers,
+// hooks, queue runners and supervisors work with this class; programs make a `session` (run/session.hpp).
 //
 // Any threads may call `run` at once, also with the same fetches, and any thread may close the session.
 #pragma once
@@ -25,33 +25,36 @@ public:
   session_resources& resources() const { return core_.box(); }
 
   // Gives every variable that has no value its first one, and the optimizers' variables theirs. First values that are
-  // computed (variable_from) come after the drawn ones, each when its inputs have values; they may take feeds. Error:
-  // failed_precondition for values that need each other; and those of runs.
+  // computed (variable_from) come after the drawn ones, each when its inputs have values; they may take feeds. Raises
+  // failed_precondition for values that need each other, and what runs raise.
   void initialize(std::uint64_t seed = 0, std::initializer_list<feed> feeds = {}) {
     initialize(seed, std::span<const feed>(feeds.begin(), feeds.size()));
   }
   void initialize(std::uint64_t seed, std::span<const feed> feeds);
-  // A variable's memory, to read, while no run writes it. One that has no value yet holds zeros and stays without a
-  // value. Error: not_found.
+  // Returns a variable's memory for reading, while no run writes it. A variable that has no value yet holds zeros and
+  // stays without a value. Raises not_found.
   const_tensor_view variable(std::string_view name) {
     look({&name, 1});
     return core_.variable(name).view();
   }
-  // The same memory, to write, while no run reads or writes it. The variable is initialized from now on, so write all
-  // of it.
+  // Returns the same memory for writing, while no run reads or writes it. The variable counts as initialized from now
+  // on, so write all of it.
   tensor_view mutable_variable(std::string_view name);
-  // Whether it has a value: from initialize, mutable_variable, an `assign` that ran, or a restore. Error: not_found.
+  // Returns whether it has a value: from initialize, mutable_variable, an `assign` that ran, or a restore. Raises
+  // not_found.
   bool is_variable_initialized(std::string_view name) const {
     look({&name, 1});
     return core_.variable(name).initialized;
   }
-  // The names of those that have none, in the order of the graph. tf.report_uninitialized_variables.
+  // Returns the names of the variables that have no value, in the order of the graph. As
+  // tf.report_uninitialized_variables.
   std::vector<std::string> report_uninitialized_variables() const;
 
-  // Returns the fetched tensors, in the order of the fetches. Errors: not_found or invalid_argument for a fetch or feed
-  // that the graph has not or that does not fit, failed_precondition for a variable that is read and has no value, and
-  // for a session that is closed; cancelled if it is closed while the run waits; both aborted where its variables were
-  // taken away with it; deadline_exceeded as the options say; and those of kernels.
+  // Returns the fetched tensors, in the order of the fetches. Raises not_found or invalid_argument for a fetch or feed
+  // that the graph does not have or that does not fit; failed_precondition for a variable that is read and has no
+  // value; deadline_exceeded as the options set it; and what kernels raise. If the session is closed it raises
+  // failed_precondition, or cancelled if that happens while the run waits; both become aborted if the session's
+  // variables were taken away with it.
   run_results run(std::initializer_list<fetch> fetches, std::initializer_list<feed> feeds = {},
                   const run_options& o = {}, run_metadata* told = nullptr) {
     return run(std::span<const fetch>(fetches.begin(), fetches.size()),
@@ -69,18 +72,18 @@ public:
     return run_results(lease_of(fetches, feeds, o, told));
   }
 
-  // Everything that a resumed session needs: its variables but the local ones, among them an optimizer's slots and
-  // state and the random stream's seed and position, and which of them have no value. A restore gives all that back.
-  // Save and restore while no run writes.
+  // Lists everything that a resumed session needs: its variables except the local ones, among them an optimizer's slots
+  // and state and the random stream's seed and position, and which of them have no value. A restore sets all of that
+  // again. Save and restore while no run writes.
   void remembers(state_list& list) {
     look({});
     will_change();
     core_.remembers(list);
   }
 
-  // While the returned object lives, no run stands between its first kernel and its last, in any session of these
-  // resources. Code that saves, restores or reads variables while other threads run holds it; its own thread runs
-  // nothing meanwhile.
+  // While the returned object lives, no run is between its first kernel and its last, in any session that shares these
+  // resources. Code that saves, restores or reads variables while other threads run holds it; its own thread must not
+  // run anything meanwhile.
   [[nodiscard]] detail::run_order::turn pause_runs() const {
     return detail::run_order::turn(resources().order(), resources().order().alone());
   }
@@ -89,19 +92,19 @@ public:
   // failed_precondition. Variables stay as they are. A second call does nothing.
   void close();
   bool is_closed() const { return end_.closing.is_cancelled(); }
-  // This is cancelled when the session is closed; code that waits on its behalf uses it.
+  // Returns the object that is cancelled when the session is closed; code that waits on the session's behalf uses it.
   cancellation& closing() { return end_.closing; }
-  // Keeps `what` alive as long as the session: the resources of a server.
+  // Keeps `what`, such as the resources of a server, alive as long as the session.
   void keep(std::shared_ptr<const void> what) { kept_ = std::move(what); }
 
   // Returns the variable of a node, for ops that a session runs by itself (run/session_op.hpp).
   detail::resource_variable& variable_at(int node) const { return core_.variable(of().name_of(node)); }
-  // Gives these variables, nodes of the graph, their first values again. `seed` null: that of the last call of
-  // initialize, and random streams go on.
+  // Gives these variables, nodes of the graph, their first values again. If `seed` is null, the seed of the last call
+  // of initialize is used, and random streams go on.
   void initialize_again(std::span<const int> variables, const std::uint64_t* seed, std::span<const feed> feeds);
 
 protected:
-  // `concurrent`: the executor runs calls side by side.
+  // `concurrent` means that the executor runs calls side by side.
   base_session(graph& g, session_resources* shared, bool concurrent);
 
   std::vector<std::unique_ptr<graph_update>>& updates() { return core_.updates(); }
@@ -110,25 +113,26 @@ protected:
   virtual detail::run_lease lease_of(std::span<const fetch> fetches, std::span<const feed> feeds, const run_options& o,
                                      run_metadata* told) = 0;
   virtual void start_variables(std::uint64_t seed, std::span<const feed> feeds) = 0;
-  // Somebody will read the memory of these variables and whether they have values; an empty list: of all.
+  // This is called before the memory of these variables is read, or whether they have values; an empty list means all.
   virtual void look(std::span<const std::string_view> /*variables*/) const {}
-  // Somebody may have written to that memory when the next function of this class is called.
+  // This is called when that memory may have been written to by the time of the next call of a function of this class.
   virtual void will_change() {}
   virtual void close_elsewhere() {}
   std::span<detail::resource_variable* const> variables() const { return core_.variables(); }
-  // The node that a fetch names, or a feed. Errors: not_found, invalid_argument.
+  // Returns the node that a fetch or a feed names. Raises not_found or invalid_argument.
   int node_of(const fetch& f) const { return core_.id_of(f.g, f.id, f.name); }
   int node_of(const feed& f) const { return core_.id_of(f.g, f.id, f.name); }
-  // Error: failed_precondition, or aborted, for a session that is closed.
+  // Raises failed_precondition, or aborted, if the session is closed.
   void check_open() const;
-  // The same two in this process. (They are not what is virtual: a program that makes no session would compile them.)
+  // These do in this process what lease_of and start_variables do. (They are not virtual themselves, so that a program
+  // that makes no session does not compile them.)
   detail::run_lease run_here(std::span<const fetch> fetches, std::span<const feed> feeds, const run_options& o,
                              run_metadata* told);
   void start_here(std::uint64_t seed, std::span<const feed> feeds) {
     start_all(core_.variables(), false, seed, false, feeds);
   }
 
-  // One run's calls that have no kernel.
+  // Makes the calls of one run that have no kernel.
   class own_calls {
   public:
     own_calls(base_session& s, const detail::prepared_run& p, detail::run_memory& m) : s_(&s), p_(&p), m_(&m) {}
@@ -143,15 +147,15 @@ protected:
 private:
   friend class own_calls;
 
-  // The device's part.
+  // The device implements these.
   virtual runnable build(graph pruned, std::shared_ptr<const void>& keeps) const = 0;
   virtual void start(detail::resource_variable& v, std::uint64_t seed) const = 0;
-  // The calls of one run; told != null: traced.
+  // Makes the calls of one run; it is traced if told is not null.
   virtual void execute(step_machine& machine, const own_calls& own, run_metadata* told) = 0;
 
-  std::shared_ptr<const void> kept_;  // first, so it goes last
+  std::shared_ptr<const void> kept_;  // the first member, so that it is destroyed last
   detail::session_core core_;
-  session_resources* shared_;  // null: its own
+  session_resources* shared_;  // null: the session's own
   bool concurrent_;
   detail::session_end end_;
   std::atomic<std::uint64_t> seed_{0};

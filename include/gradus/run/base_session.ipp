@@ -70,7 +70,7 @@ GRADUS_BODY void base_session::start_all(std::span<detail::resource_variable* co
   core_.start_updates(among);
 }
 
-// A first value reads what was made before it, so the order of the graph is right.
+// A first value reads only what was made before it, so the order of the graph is the right one.
 GRADUS_BODY void base_session::start_computed(std::vector<int> variables, std::span<const feed> feeds) {
   std::sort(variables.begin(), variables.end());
   for (const int v : variables) {
@@ -157,7 +157,7 @@ GRADUS_BODY detail::run_lease base_session::run_here(std::span<const fetch> fetc
   detail::prepared_run& p = prepared(fetches);
   detail::run_lease mine = p.take();
   const blocking_options wait{o.timeout_secs.value_or(task_condition::forever), &end_.closing, o.stop};
-  const struct feeds_until_end {  // also by an error
+  const struct feeds_until_end {  // runs after an error too
     step_machine& of;
     ~feeds_until_end() { of.take_back(); }
   } lent{mine->machine};

@@ -1,4 +1,4 @@
-// The functions that a model written as C99 calls (c_header.hpp), as text.
+// This header has, as text, the functions that a model written as C99 calls (c_header.hpp).
 #pragma once
 #include <string_view>
 
@@ -6,8 +6,8 @@
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
-// The beginning of every header, `@` standing for its name. The same formulas as cpu/math.hpp and cpu/sums.hpp, in the
-// same order: a product is rounded before it meets a sum.
+// This text is the beginning of every header; `@` stands for the header's name. Its formulas are those of cpu/math.hpp
+// and cpu/sums.hpp, in the same order: a product is rounded before it is added to a sum.
 inline constexpr std::string_view c_functions = R"(
 #if defined(__FAST_MATH__) || (defined(__FLT_EVAL_METHOD__) && __FLT_EVAL_METHOD__ != 0 && __FLT_EVAL_METHOD__ != 16)
 #error "@: this header needs floats that are rounded as IEEE 754 says; leave out -ffast-math, and use SSE on x86"

@@ -1,15 +1,19 @@
 // c_header writes a trained model as one C99 header: a function that predicts, with its weights as constants; it needs
-// only <math.h> and <string.h>. For programs in C, for other languages through it, for certified tool chains.
+// only <math.h> and <string.h>. It is meant for programs in C, for other languages through C, and for certified tool
+// chains.
 //
-//   std::string text = gradus::c_header(model, list, {.name = "digits"});     list: the state of a stepper
+//   std::string text = gradus::c_header(model, list, {.name = "digits"});     // list: the state of a stepper
 //
-//   #include "digits.h"                                                       in C
+// In C:
+//
+//   #include "digits.h"
 //   float work[digits_work];
-//   digits_predict(image, probabilities, work);     inputs in the model's order, then predictions in the order of their
-//   names' list
+//   digits_predict(image, probabilities, work);
+//
+// The arguments are the inputs in the model's order, then the predictions in the order of their names' list.
 //
 // It gives the bits of the policy `portable`, on every machine with IEEE 754 floats: its sums have the trees and chains
-// of docs/arithmetic.md, its functions are those of cpu/math.hpp. It refuses to compile with -ffast-math.
+// of docs/arithmetic.md, its functions are those of cpu/math.hpp. The header does not compile with -ffast-math.
 //
 // It can write, in float32: Add, Sub, Mul, RealDiv, Maximum, Minimum, SquaredDifference, Neg, Exp, Log, Sqrt, Rsqrt,
 // Square, Abs, Tanh, Sigmoid, Relu, Elu, Gelu, MatMul (one matrix on the right), Conv2D, DepthwiseConv2dNative,
@@ -25,13 +29,14 @@
 namespace gradus::inline GRADUS_BUILD {
 
 struct c_header_options {
-  // The prefix of every name of the header; a C identifier.
+  // This is the prefix of every name of the header; a C identifier.
   std::string name = "model";
-  // Examples of one call. The bits of an example may depend on it: a product with one row is summed otherwise.
+  // The number of examples of one call. The bits of an example may depend on it: a product with one row is summed in
+  // another order.
   std::int64_t batch = 1;
 };
 
-// The header of a graph of mode predict, with the variables' values under their names in the list. Raises
+// Returns the header of a graph of mode predict, with the variables' values under their names in the list. Raises
 // invalid_argument for a name that is no identifier, a batch below 1 and a graph without predictions; unimplemented for
 // an op, a type or a shape that it cannot write; not_found for a variable that is not in the list, failed_precondition
 // for one of another type or shape.

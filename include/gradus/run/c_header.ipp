@@ -49,7 +49,7 @@ inline std::string replaced(std::string_view text, char mark, std::string_view b
   for (char c : text) c == mark ? out += by : out += c;
   return out;
 }
-// Letters, digits and '_' of a name; others become '_'.
+// Returns a name with '_' in place of every character that is no letter, digit or '_'.
 inline std::string c_identifier(std::string_view name) {
   std::string out;
   for (char c : name)
@@ -57,7 +57,7 @@ inline std::string c_identifier(std::string_view name) {
   if (out.empty() || (out[0] >= '0' && out[0] <= '9')) out.insert(out.begin(), '_');
   return out;
 }
-// A float as C99 reads it back, bit for bit but for a NaN's payload.
+// Returns a float as a literal that C99 reads back bit for bit, except for a NaN's payload.
 inline std::string c_literal(float x) {
   if (x != x) return "NAN";
   if (std::isinf(x)) return x < 0 ? "-INFINITY" : "INFINITY";
@@ -94,13 +94,13 @@ private:
   const graph& g_;
   const state_list& values_;
   const c_header_options& o_;
-  std::vector<int> last_use_;       // of each node: the last that reads it, or -1
+  std::vector<int> last_use_;       // of each node: the last node that reads it, or -1
   std::vector<std::string> where_;  // the expression of its first number
   struct room {
     std::int64_t first, size;
     int until;
   };
-  std::vector<room> rooms_;  // of work, by place
+  std::vector<room> rooms_;  // areas of the work array, by place
   std::int64_t work_ = 0;
   std::string constants_, extents_, inputs_, outputs_, body_;
 
@@ -129,14 +129,14 @@ private:
       raise(status::invalid_argument, "the graph has no predictions, so there is nothing to write as C");
     for (int id = g_.nodes.count; id-- > 0;) {
       if (last_use_[at(id)] < 0) continue;
-      // What a view shows must stay as long as the view.
+      // What a view reads must stay as long as the view.
       for (int i = 0; i < of(id).inputs; ++i) {
         int& use = last_use_[at(operand(id, i))];
         use = std::max(use, is_view(of(id)) ? last_use_[at(id)] : id);
       }
     }
   }
-  // Where a node's numbers go: the first hole in the work array that nobody reads any more.
+  // Returns where a node's numbers are written: the first hole in the work array that is no longer read.
   std::string place(int id) {
     std::int64_t first = 0;
     std::erase_if(rooms_, [id](const room& r) { return r.until < id; });
@@ -209,7 +209,7 @@ private:
     std::memcpy(numbers.data(), e->bytes.data(), e->bytes.size());
     std::string about(name);
     for (char& c : about)
-      if (c == '*' || static_cast<unsigned char>(c) < 0x20) c = '_';  // no name ends a comment
+      if (c == '*' || static_cast<unsigned char>(c) < 0x20) c = '_';  // so that no name ends a comment
     write_array(id, about, numbers);
   }
   void write_constant(int id) {
@@ -221,7 +221,7 @@ private:
     }
     write_array(id, "a constant", numbers);
   }
-  // The place of an operand's number for place i of the result: "i", "0", "i % 16", or a sum over the axes.
+  // Returns the place of an operand's number for place i of the result: "i", "0", "i % 16", or a sum over the axes.
   std::string index_of(int id, int from) const {
     const extents out = dims(id), in = dims(from);
     if (size(from) == size(id)) return "i";
@@ -278,7 +278,7 @@ private:
       cannot(id, "there is no C for it; docs/edge.md lists what there is");
     }
   }
-  // What ops/conv.hpp lowers, as arguments.
+  // Returns, as arguments, what ops/conv.hpp lowers.
   static std::string windows(const lowering& l, int without = 0) {
     std::string list;
     for (int k = 1; k < 13; ++k)
@@ -301,7 +301,8 @@ private:
         resolve(l.rows, o_.batch),
         dense ? gradus::text(", 1, 1, ", w.dims[0], ", 1, 1, ", w.dims[1], ", 1, 1, 1, 1, 0, 0") : windows(l), ");\n");
   }
-  // Sums and means over the last axes, or over axes of which one group follows (cpu/reduce.hpp: which ones are trees).
+  // Writes sums and means over the last axes, or over axes of which one group follows (see cpu/reduce.hpp for which of
+  // them are trees).
   void write_sums(int id, const std::string& y, const lowering& l) {
     const int groups = l.dims[1];
     const bool last = (groups % 2 != 0) == (l.dims[0] != 0);
@@ -319,7 +320,8 @@ private:
                           " + j, ", m, ", @_one(), 0, ", n, ")");
     body_ += of(id).op == &cards::mean ? gradus::text(" / ", n, ".0f;\n") : ";\n";
   }
-  // One matrix on the right, all rows on the left (docs/arithmetic.md: which sums are trees).
+  // Writes a product with one matrix on the right and all rows on the left (see docs/arithmetic.md for which sums are
+  // trees).
   void write_matmul(int id, const std::string& y) {
     const auto t = from_words<matmul_attr>(g_.ints.first + of(id).attr);
     const int a = operand(id, 0), b = operand(id, 1);

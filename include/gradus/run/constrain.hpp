@@ -1,7 +1,7 @@
 // This header applies the constraints of variables (graph/constraint.hpp) after an update, before the average.
 //
-// Sums of squares are taken in double, in row-major order, and every number is rounded once: the same bits on every
-// machine and with any number of threads.
+// Sums of squares are taken in double, in row-major order, and every number is rounded once, so the bits are the same
+// on every machine and with any number of threads.
 #pragma once
 #include <cmath>
 #include <span>
@@ -16,7 +16,8 @@ namespace gradus::inline GRADUS_BUILD {
 namespace detail {
 inline constexpr double constraint_epsilon = 1e-7;  // Keras's
 
-// A walk over the axes that a norm goes over, or over the others, of an array of `dims`: f(offset) for every index.
+// Walks over the axes that a norm goes over, or over the others, of an array of `dims`: calls f(offset) for every
+// index.
 struct axis_walk {
   std::int64_t extent[max_rank] = {}, stride[max_rank] = {};
   int rank = 0;
@@ -60,7 +61,8 @@ void constrain_norms(const constraint& c, T* w, const extents& dims) {
 }
 }  // namespace detail
 
-// w <- constraint(w). NaN stays NaN. (In brackets, since Arduino has a macro of this name, with arguments.)
+// Sets w to constraint(w). NaN stays NaN. (The name is in brackets since Arduino has a macro of this name, with
+// arguments.)
 template <class T>
 void(constrain)(const constraint& c, T* w, const extents& dims) {
   const std::int64_t n = count(dims);
@@ -80,7 +82,8 @@ void(constrain)(const constraint& c, T* w, const extents& dims) {
 }
 
 namespace detail {
-// A sweep makes the average with the update; of a constrained variable it follows the constraint instead.
+// A sweep computes the average together with the update; for a constrained variable the average comes after the
+// constraint instead.
 template <class Constants>
 Constants without_average(Constants c) {
   c.new_share = 0;

@@ -1,5 +1,5 @@
-// This is the device of a class when none is named. It is declared here, so that this floor knows no device; defined by
-// gradus/cpu/device.hpp, which the umbrella includes.
+// This is the device of a class for which none is named. It is declared here, so that this folder does not depend on a
+// device; gradus/cpu/device.hpp, which the umbrella header includes, defines it.
 #pragma once
 #include "../base/build.hpp"
 

@@ -1,9 +1,9 @@
-// An executor runs the calls of a step. `serial`: this thread, in order. `threads{n}`: this one and n - 1 more, on a
-// schedule fixed by the graph's edges. `threads_on(pool)`: the same on threads of yours. Results are the same bits:
-// calls, and the parts of a divided one, have no shared sums, and edges order all that touches the same memory.
+// An executor runs the calls of a step. `serial` uses this thread, in order; `threads{n}` this one and n - 1 more, on a
+// schedule fixed by the graph's edges; `threads_on(pool)` the threads of a pool of yours. All give the same bits:
+// calls, and the parts of a divided call, have no shared sums, and edges order everything that touches the same memory.
 #pragma once
 #include <utility>
-#if defined(__STDCPP_THREADS__)  // bare metal has none, and only `serial`
+#if defined(__STDCPP_THREADS__)  // bare metal has no threads, and only `serial`
 #include <atomic>
 #include <memory>
 #include <optional>
@@ -22,8 +22,8 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// A runner notifies a probe of this form when a task starts and ends (run/profile.hpp). This one is a no-op: nothing of
-// it is left in the program.
+// A runner notifies a probe of this form when a task starts and ends (run/profile.hpp). This one does nothing, and
+// nothing of it is left in the program.
 struct no_probe {
   void start(int /*thread*/) {}
   void end(int /*thread*/, int /*call*/, int /*part*/, int /*parts*/) {}
@@ -44,7 +44,7 @@ void run_in_order(Machine& m, Session& session, Probe& probe) {
 }
 }  // namespace detail
 
-// The default uses no thread but the caller's.
+// The default uses only the caller's thread.
 struct serial {
   using policy_for = kind::executor;
   static constexpr bool concurrent = false;
@@ -59,7 +59,7 @@ struct serial {
     void run(Machine& m, Session session, Probe& probe) {
       detail::run_in_order(m, session, probe);
     }
-    // f(thread) on every thread.
+    // Calls f(thread) on every thread.
     template <class F>
     void on_each(F f) {
       f(0);
@@ -85,8 +85,9 @@ public:
   scheduled_runner(const scheduled_runner&) = delete;
   scheduled_runner& operator=(const scheduled_runner&) = delete;
 
-  // session(c) runs a call that has no kernel; if it has divides(node), it also says which of them it can do in parts,
-  // and then finds its part in c.size; if it has in_order(), that runs the calls of a step that stays on the caller.
+  // session(c) runs a call that has no kernel. If `session` has divides(node), this returns which of those calls can be
+  // done in parts, and c.size then tells the part; if it has in_order(), the result runs the calls of a step that stays
+  // on the caller.
   template <class Machine, class Session>
   void run(Machine& m, Session session) {
     no_probe unseen;
@@ -102,7 +103,7 @@ public:
     else
       run_here(m, session, probe);
   }
-  // f(thread) on every thread, at the same time. f does not throw.
+  // Calls f(thread) on every thread, at the same time. f does not throw.
   template <class F>
   void on_each(F f) {
     pool_->run(f);
@@ -114,7 +115,7 @@ public:
   int size() const { return size_; }
   // True if the last run was on the caller alone, in the order of the calls.
   bool in_order() const { return in_order_; }
-  // The last run's schedule, or none before the first.
+  // Returns the last run's schedule, or null before the first run.
   const schedule* last() const { return last_ != nullptr ? &last_->plan : nullptr; }
 
 private:
@@ -122,7 +123,7 @@ private:
     const void* calls;
     unsigned size_class;
     schedule plan;
-    std::unique_ptr<progress[]> done;  // of each thread: tasks, in all rounds so far
+    std::unique_ptr<progress[]> done;  // of each thread: finished tasks, in all rounds so far
     std::uint32_t round = 0;
   };
   Pool* pool_;
@@ -130,12 +131,12 @@ private:
   waiting wait_;
   int size_;
   bool crowded_ = false, in_order_ = true;
-  const void* last_calls_ = nullptr;  // members that a small model reads in every step lie side by side
+  const void* last_calls_ = nullptr;  // the members that a small model reads in every step are placed together
   std::int64_t last_batch_ = -1;
   prepared* last_ = nullptr;
   std::vector<std::unique_ptr<prepared>> prepared_;
   std::atomic<bool> failed_{false};
-  std::atomic_flag claimed_;  // where a processor swaps words alone, a bool would need a library (RISC-V with g++ 12)
+  std::atomic_flag claimed_;  // where a processor swaps only words, a bool would need a library (RISC-V with g++ 12)
 #if defined(__cpp_exceptions)
   std::exception_ptr error_;
 #endif
@@ -152,7 +153,8 @@ private:
     last_ = &prepared_for(m, session);
     last_calls_ = m.what().program.calls, last_batch_ = m.batch_size(), in_order_ = last_->plan.serial;
   }
-  // There is one schedule per graph and power of two of examples: what is worth dividing depends on how many there are.
+  // There is one schedule per graph and power of two of examples, because what is worth dividing depends on their
+  // number.
   template <class Machine, class Session>
   prepared& prepared_for(const Machine& m, const Session& session) {
     const void* const calls = m.what().program.calls;
@@ -171,7 +173,7 @@ private:
     return *prepared_.back();
   }
 
-  // Apart from run(), which a small model goes through in nanoseconds.
+  // This is apart from run(), which a small model passes in nanoseconds.
   template <class Machine, class Session, class Probe>
   [[gnu::noinline]] void run_divided(const Machine& m, Session& session, Probe& probe) {
     prepared& p = *last_;
@@ -209,7 +211,7 @@ private:
   }
   template <class Session>
   void run_task(const schedule::task& t, const bound_call& whole, Session& session) {
-    if (failed_.load(std::memory_order_acquire)) return;  // the step is lost: finish it without work
+    if (failed_.load(std::memory_order_acquire)) return;  // the step is lost, so it is finished without work
     bound_call c = whole;
     c.size.part = t.part, c.size.parts = t.parts;
 #if defined(__cpp_exceptions)
@@ -232,8 +234,8 @@ private:
 
 }  // namespace detail
 
-// `count` threads with the caller's, made when the runner is and joined when it goes. A model too small to gain stays
-// on the caller, and no thread is woken.
+// Uses `count` threads including the caller's; they are made with the runner and joined when it is destroyed. A model
+// too small to gain stays on the caller, and no thread is woken.
 struct threads {
   using policy_for = kind::executor;
   static constexpr bool concurrent = true;
@@ -251,7 +253,7 @@ struct threads {
   };
 };
 
-// On a pool of yours, which must outlive the runner. It is used by one step at a time.
+// Uses the threads of a pool of yours, which must outlive the runner. One step at a time uses it.
 template <thread_pool Pool>
 struct threads_on {
   using policy_for = kind::executor;

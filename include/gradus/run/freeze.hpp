@@ -1,8 +1,8 @@
 // This header turns a model into constants: the compiler runs the builder and the passes, one constant evaluation each,
 // and keeps their results in arrays of exactly the right size.
 //
-// Compilers limit the steps of one evaluation, not their sum, so a pass is a stage of its own. A pass whose result has
-// a known bound runs once, into that bound, and is narrowed; the builder and the differentiation run twice, for the
+// Compilers limit the steps of one evaluation, not their sum, so each pass is a stage of its own. A pass whose result
+// has a known bound runs once, into that bound, and is narrowed; the builder and the differentiation run twice, for the
 // size and for the content.
 #pragma once
 #include <utility>
@@ -22,8 +22,8 @@
 namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
-// A pass that comes with a policy, so that who does not name the policy does not compile it.
-// (g++ 12 takes the address of an object inside a template argument, but none of a function.)
+// A pass that comes with a policy, so that a program that does not name the policy does not compile the pass. (g++ 12
+// accepts the address of an object inside a template argument, but not that of a function.)
 struct rewriting {
   graph (*run)(const graph_parts&);
 };
@@ -34,13 +34,13 @@ struct build_options {
   mode what = mode::train;
   gating gate = gating::op;
   bool needs_norm = false;      // clip_by_global_norm is among the policies
-  bool reuse = true;            // one thread: a tensor's memory serves again after its last reader
+  bool reuse = true;            // with one thread: a tensor's memory is used again after its last reader
   dtype compute = dtype::none;  // the type that products' operands are rounded to (pass/mixed_precision.hpp)
   bool scales_loss = false;     // a loss scale is among the policies
   int recompute = 0;            // segments of the forward pass that are not kept (pass/recompute.hpp)
   bool release = false;         // gradients have slots, and each is used as soon as it is final (pass/release.hpp)
-  bool one_by_one = false;      // each call of the step is one example's: others are refused
-  const detail::rewriting* rewrite = nullptr;  // a policy's own pass, in front of recomputation and fusion
+  bool one_by_one = false;      // each call of the step takes one example: ops that need the whole batch are refused
+  const detail::rewriting* rewrite = nullptr;  // a policy's own pass, before recomputation and fusion
   constexpr bool operator==(const build_options&) const = default;
 };
 
@@ -56,7 +56,7 @@ struct float_activations {
   using policy_for = kind::activations;
   static constexpr const rewriting* rewrite = nullptr;
 };
-// The passes of the policies, as one.
+// The passes of two policies, as one pass.
 template <const rewriting& First, const rewriting& Second>
 inline constexpr rewriting both_passes{[](const graph_parts& p) constexpr {
   const graph first = First.run(p);
@@ -108,7 +108,7 @@ template <class T>
 constexpr void copy_n(T* to, const T* from, int n) {
   copy_run(to, from, n);
 }
-// Not constexpr: reaching it is the compiler's error.
+// This is not constexpr, so that reaching it is an error of the compiler.
 inline void a_pass_gave_more_than_its_bound() {}
 
 template <graph_extents E>
@@ -146,7 +146,7 @@ constexpr graph minimize_rounded(const graph_parts& p, const build_options& o) {
   if (!whole.refusal.empty()) return whole;
   return round_operands(parts_of(whole), o.compute);
 }
-// The training graph of one example, or the reason why a batch cannot be computed so.
+// Returns the training graph of one example, or a graph with the reason why a batch cannot be computed so.
 constexpr graph minimize_one_by_one(const graph_parts& p, const build_options& o) {
   graph g;
   if (o.compute != dtype::none)
@@ -195,7 +195,7 @@ constexpr graph run_pass(const graph_parts& p, const build_options& o) {
     if (o.one_by_one && o.what == mode::train) return detail::minimize_one_by_one(p, o);
     if (o.compute != dtype::none) return detail::minimize_rounded(p, o);
     if (o.what == mode::train) return minimize(p, {o.gate, o.needs_norm, o.scales_loss});
-    return detail::thaw(p);  // not with ?: - g++ 12 frees the result twice in constant evaluation
+    return detail::thaw(p);  // not with ?:, for which g++ 12 frees the result twice in constant evaluation
   } else if constexpr (Stage == 2)
     return remove_dead(p);
   else if constexpr (Stage == 3)
@@ -217,10 +217,11 @@ constexpr graph run_pass(const graph_parts& p, const build_options& o) {
   }
 }
 
-// By the program: a graph ready to be planned. Without NDEBUG the laws of graph/law.hpp are checked after each pass.
+// Runs the passes in the program: returns a graph ready to be planned. Without NDEBUG the laws of graph/law.hpp are
+// checked after each pass.
 graph run_passes(const graph& built, const build_options& o);
 
-// By the compiler.
+// These run the passes in the compiler.
 namespace detail {
 template <auto Build, build_options O, int Stage>
 struct stage;
@@ -234,7 +235,7 @@ constexpr graph result_of() {
 }
 constexpr graph_extents bound_of(const graph_extents& s, int pass, const build_options& o) {
   graph_extents e = s;
-  if (pass == 5 && o.recompute > 0) e.nodes *= 2, e.edges *= 2, e.ints *= 2;  // at most everything twice
+  if (pass == 5 && o.recompute > 0) e.nodes *= 2, e.edges *= 2, e.ints *= 2;  // at most everything is there twice
   if (pass == 5 && o.rewrite != nullptr) e.nodes *= 2, e.edges *= 2, e.ints *= 2;
   e.names = e.refusal = 0;
   if (pass == 5) e.expressions = e.nodes < 1024 ? e.nodes : 1024, e.ints = e.ints + 3 * e.nodes;
@@ -306,8 +307,8 @@ constexpr program_extents bound_of(const graph_extents& g) {
 }  // namespace detail
 
 namespace detail {
-// A function needs the keyword constexpr; a lambda is constexpr when it can be, which it cannot if it calls what is
-// not. The model is built once more for this.
+// Returns true if the compiler can run the builder. A function needs the keyword constexpr; a lambda is constexpr when
+// it can be, which it cannot if it calls a function that is not. The model is built once more for this.
 template <auto Build>
 constexpr bool is_built() {
   (void)build_model(Build, mode::train);
@@ -325,9 +326,9 @@ struct never_built {
 };
 }  // namespace detail
 
-// True if a model is valid; its `page` prints why it is not. A refused model is not differentiated: one refusal is
-// enough. The check itself prints nothing, since clang no longer treats a value as a constant expression after a failed
-// assertion in its evaluation.
+// True if a model is valid; its `page` prints why it is not. A refused model is not differentiated, because one refusal
+// is enough. The check itself prints nothing, since clang no longer treats a value as a constant expression after a
+// failed assertion in its evaluation.
 template <auto Build, build_options O>
 struct model_fits {
   static constexpr bool value = false;
@@ -341,7 +342,7 @@ struct model_fits<Build, O> {
   using page = detail::accepted<examined>;
 };
 
-// A model, compiled: its graph, its plan, both constants.
+// A compiled model: its graph and its plan are constants.
 template <auto Build, build_options O>
 struct frozen_model {
   using built = detail::stage<Build, O, 0>;

@@ -1,11 +1,13 @@
 // frozen_header writes layers of a trained model as one C++ header: their weights in 8 bits, as constants for
 // frozen_dense, frozen_conv2d and frozen_depthwise_conv2d (ops/frozen.hpp). A program on a board includes it and trains
-// what stands above.
+// the layers above.
 //
 //   std::ofstream("body.hpp") << gradus::frozen_header(
 //       list, {.name = "body", .layers = {{"conv", "conv/batch_norm"}, {"block1/depthwise"}}});
 //
-//   #include "body.hpp"                                                    on the board
+// On the board:
+//
+//   #include "body.hpp"
 //   auto h = frozen_conv2d<body::conv>(x, {.strides = 2, .activation = relu});
 #pragma once
 #include <string>
@@ -15,7 +17,7 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// A layer by the scope of its variables: "<name>/kernel" [in, units] or [height, width, in, filters], or
+// A layer, named by the scope of its variables: "<name>/kernel" [in, units] or [height, width, in, filters], or
 // "<name>/depthwise_kernel" [height, width, in, multiplier], and "<name>/bias" if there is one.
 struct frozen_header_layer {
   std::string name;
@@ -25,16 +27,17 @@ struct frozen_header_layer {
   double epsilon = 1e-3;
 };
 struct frozen_header_options {
-  // The namespace of the constants; a C++ identifier. Each constant has its layer's name, with '_' for other characters
-  // and behind a word of C++.
+  // This is the namespace of the constants, a C++ identifier. Each constant has its layer's name, with '_' in place of
+  // other characters and after a keyword of C++.
   std::string name = "body";
-  // Empty: every layer whose kernel is in the list; not for a list that holds a batch_norm.
+  // If empty, every layer whose kernel is in the list is written; it must not be empty for a list that holds a
+  // batch_norm.
   std::vector<frozen_header_layer> layers = {};
 };
 
-// The header with the values of the list, that of what a stepper, a trainer or a loaded checkpoint remembers. Raises
-// invalid_argument for a name that is no identifier, two layers of one name, and weights that are not finite; not_found
-// for a variable that is not in the list; failed_precondition for one of another type or shape.
+// Returns the header with the values of the list, which is the list that a stepper, a trainer or a loaded checkpoint
+// remembers. Raises invalid_argument for a name that is no identifier, two layers of one name, and weights that are not
+// finite; not_found for a variable that is not in the list; failed_precondition for one of another type or shape.
 std::string frozen_header(const state_list& values, const frozen_header_options& options = {});
 
 }  // namespace gradus

@@ -66,7 +66,7 @@ private:
     for (const auto& layer : layers) names += (names.empty() ? "" : ", ") + layer.name;
     return names.empty() ? "none" : names;
   }
-  // Raises where a layer's batch_norm would be left out in silence.
+  // Raises invalid_argument if a layer's batch_norm would be left out silently.
   void check_no_batch_norm() const {
     for (const state_entry& e : values_.entries())
       if (std::string_view(e.name).ends_with("/moving_mean"))
@@ -85,7 +85,7 @@ private:
           all.push_back({e.name.substr(0, e.name.size() - end.size())});
     return all;
   }
-  // The numbers of a variable, which must have this many where that is known.
+  // Returns the numbers of a variable, which must have `expected` of them unless that is 0.
   std::vector<float> numbers_of(const std::string& name, std::size_t expected = 0) const {
     const state_entry* e = values_.find(name);
     if (e == nullptr)
@@ -124,7 +124,7 @@ private:
     if (!layer.batch_norm.empty()) fold(layer, weights, bias);
     return written(name, depthwise ? "depthwise_conv2d" : dims.rank == 2 ? "dense" : "conv2d", dims, weights, bias);
   }
-  // y = (x + bias - mean) * factor + beta, as weights and a bias.
+  // Folds y = (x + bias - mean) * factor + beta into weights and a bias.
   void fold(const frozen_header_layer& layer, std::vector<float>& weights, std::vector<float>& bias) const {
     const std::size_t channels = bias.size();
     const auto of = [&](const char* which) { return numbers_of(layer.batch_norm + which, channels); };

@@ -27,7 +27,7 @@ GRADUS_BODY std::uint64_t digest_of(const frozen_weights& w) {
   return d.value();
 }
 
-// One number a layer, in ascending order: passes may change the order of layers.
+// Returns one number per layer, in ascending order, because passes may change the order of layers.
 GRADUS_BODY std::vector<std::uint64_t> frozen_record::digests() const {
   std::vector<std::uint64_t> all;
   for (const frozen_weights* w : layers_) all.push_back(digest_of(*w));

@@ -17,26 +17,32 @@ namespace kind {
 struct gradient_life {};  // what becomes of a static stepper's gradients: one_by_one, release_gradients
 }  // namespace kind
 
-// The batch goes through the model one example at a time, and makes one update: memory for the activations of one
-// example, whatever the batch is. A gradient is added to the sum of those of the examples before it as soon as it is
-// final, and its memory serves again; behind the last example the sums are divided by N. Loss and scalar metrics are
-// the means over the batch, in double. The bits are those of microbatch{N, in_order} on a server. They are also those
-// of the undivided batch where N is a power of two, the arithmetic is portable, and every sum is a chain: filters,
-// biases of dense layers, products but those of one row with at most 16 columns and 8 or more terms.
-// Costs N times the calls of a step, and more arithmetic where a product serves several examples at once. PyTorch has
-// no such mode; a loop of backward() over the examples, with the loss divided by N, is the same.
-// Refused when compiled are: ops that mix examples (a loss that is no mean over them), ops that change variables while
+// The batch goes through the model one example at a time, and makes one update, so the activations need the memory of
+// one example, whatever the batch is. A gradient is added to the sum of those of the examples before it as soon as it
+// is final, and its memory is used again; after the last example the sums are divided by N. Loss and scalar metrics are
+// the means over the batch, in double.
+//
+// The bits are those of microbatch{N, in_order} on a server. They are also those of the undivided batch where N is a
+// power of two, the arithmetic is portable, and every sum is a chain: filters, biases of dense layers, products except
+// those of one row with at most 16 columns and 8 or more terms.
+//
+// It costs N times the calls of a step, and more arithmetic where a product serves several examples at once. PyTorch
+// has no such mode; a loop of backward() over the examples, with the loss divided by N, is the same.
+//
+// The compiler refuses ops that mix examples (a loss that is no mean over them), ops that change variables while they
+// compute (batch_norm in training), gradients that come as rows (embeddings), and a train op of the model's own.
 // they compute (batch_norm in training), gradients that come as rows (embeddings), a train op of the model's own.
 struct one_by_one {
   using policy_for = kind::gradient_life;
 };
 
 // Each variable is updated as soon as its gradient is final and nothing needs its old value, and the gradient's memory
-// serves again: no array of gradients beside the variables (LOMO: Lv et al. 2023, "Full parameter fine-tuning for large
-// language models with limited resources", arXiv:2306.09782). The same bits. PyTorch: an optimizer step in
-// register_post_accumulate_grad_hook.
-// Refused when compiled: what needs all gradients before the first update, that is a clip by the global norm, a loss
-// scale, not_finite, gate_graph; and one_by_one, whose sums are whole behind the last example only.
+// is used again, so there is no array of gradients beside the variables (LOMO: Lv et al. 2023, "Full parameter
+// fine-tuning for large language models with limited resources", arXiv:2306.09782). The bits are the same. In PyTorch
+// this is an optimizer step in register_post_accumulate_grad_hook.
+//
+// The compiler refuses what needs all gradients before the first update: a clip by the global norm, a loss scale,
+// not_finite, gate_graph; and one_by_one, whose sums are complete only after the last example.
 struct release_gradients {
   using policy_for = kind::gradient_life;
 };

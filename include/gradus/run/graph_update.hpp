@@ -1,9 +1,9 @@
-// How a session meets an optimizer whose updates are nodes of its graph (run/optimizer.hpp): three ops without a
-// kernel, which the session hands to whoever knows the rule.
+// This header connects a session with an optimizer whose updates are nodes of its graph (run/optimizer.hpp). There are
+// three ops without a kernel, which the session passes to the object that implements the rule:
 //
-//   begin    the optimizer's own state is read, constants of the step are made, norms taken; every update waits for it
+//   begin    reads the optimizer's own state, makes the step's constants and takes norms; every update waits for it
 //   update   operands: the variable, its gradient, the row numbers of a sparse one, the slots
-//   finish   waits for all updates; the optimizer's own state is written
+//   finish   waits for all updates and writes the optimizer's own state
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -43,12 +43,12 @@ constexpr bool is_graph_update(const card* op) {
 }
 }  // namespace detail
 
-// A train op in a session. Memory comes with each call; the session finds the variables that it starts by name.
+// A train op in a session. Each call passes the memory; the session finds the variables that the op starts by name.
 class graph_update {
 public:
   struct started {
     std::string_view name;    // of the variable that is started
-    std::string_view beside;  // of the variable it belongs to, which is initialized before; empty: none
+    std::string_view beside;  // of the variable it belongs to, which is initialized first; empty: none
   };
 
   virtual ~graph_update() = default;

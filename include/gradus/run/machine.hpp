@@ -1,5 +1,6 @@
-// A machine binds a plan to memory: pointers are bound once per batch size, then a step is a loop over a table of
-// calls. The same machine runs a compiled model and an interpreted graph; they differ in which kernels the table names.
+// A machine binds a plan to memory: pointers are bound once per batch size, and then a step is a loop over a table of
+// calls. The same machine runs a compiled model and an interpreted graph; they differ in the kernels that the table
+// names.
 #pragma once
 #include <array>
 #include <bit>
@@ -13,7 +14,7 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// One kernel invocation, ready to go: a step is a loop over these.
+// One kernel invocation with its arguments bound; a step is a loop over these.
 struct bound_call {
   kernel_function run = nullptr;  // nullptr: run by the session (updates, the global norm)
   std::byte** args = nullptr;
@@ -22,7 +23,7 @@ struct bound_call {
   int node = -1;
 };
 
-// A graph ready to run: constants of the compiler, or built by the program. Does not own.
+// A graph ready to run: its parts are constants of the compiler, or built by the program. It does not own them.
 struct runnable {
   graph_parts graph;
   program_view program;
@@ -38,7 +39,7 @@ struct runnable {
 
 class step_machine {
 public:
-  // `values` and `gradients`: of each of the program's variables, in its order.
+  // `values` and `gradients` return the memory of each of the program's variables, in its order.
   template <class Value, class Gradient>
   void connect(const runnable& r, Value value, Gradient gradient) {
     r_ = r;
@@ -58,27 +59,27 @@ public:
   bool connected() const { return r_.names != nullptr || r_.program.call_count != 0; }
   const runnable& what() const { return r_; }
   std::int64_t batch_size() const { return batch_; }
-  // From now on placeholders hold a batch of `parts` equal parts, and a run takes one of them: load(part) first.
+  // From now on placeholders hold a batch of `parts` equal parts, and a run takes one of them: call load(part) first.
   // Everything else is laid out for a part.
   void cut(std::int64_t parts) { parts_ = parts, batch_ = laid_out_for_ = -1; }
 
-  // Takes so many examples. Tensors are laid out, and memory allocated, only when there were never as many before.
-  // Of a machine that was cut: invalid_argument if the parts are not equal.
+  // Sets the number of examples. Tensors are laid out, and memory allocated, only when there were never as many before.
+  // For a machine that was cut, raises invalid_argument if the parts are not equal.
   void bind(std::int64_t whole);
-  // The placeholders' part, where the kernels read it.
+  // Copies a part of the placeholders to where the kernels read it.
   void load(std::int64_t part);
 
-  // The next run reads placeholder i from the caller's memory, which must stay as it is until the run has ended; then
-  // take_back. Returns whether it does: memory that is not whole cache lines on their boundaries, is an output of the
-  // graph or would be written is copied instead, as are the placeholders of a machine that was cut.
-  // Errors: invalid_argument if these are not the bytes of the bound batch.
+  // Lets the next run read placeholder i from the caller's memory, which must stay as it is until the run has ended;
+  // then call take_back. Returns whether it does: memory that is not whole cache lines on their boundaries, is an
+  // output of the graph or would be written is copied instead, as are the placeholders of a machine that was cut.
+  // Raises invalid_argument if these are not the bytes of the bound batch.
   bool lend(int i, std::span<const std::byte> from);
-  // From now on every placeholder is read where address(i) says.
+  // From now on every placeholder is read from address(i).
   void take_back();
   // Returns the memory that the current run reads as node i: address(i), or the lent one.
   const std::byte* source(int i);
 
-  // Where node i's tensor lies, once bound.
+  // Returns where node i's tensor is in memory, once bound.
   std::byte* address(int i);
   tensor_view view(int i);
 
@@ -89,7 +90,7 @@ public:
   std::size_t tensor_bytes() const;
   std::size_t feed_bytes() const { return feed_memory_.size(); }  // of the whole batch, if it is cut
 
-  // All calls in order, on this thread. `session` runs those that have no kernel.
+  // Makes all calls in order, on this thread. `session` runs those that have no kernel.
   template <class Session>
   void run(Session&& session) {
     for (const bound_call& c : calls_) {
@@ -107,7 +108,8 @@ private:
     std::size_t offset, bytes;  // of the whole batch in feed_memory_; of one part
   };
   void lay_out();
-  // Many pages are left to the kernels that write them, each on its thread; memory that no kernel writes is zero.
+  // Large memory is left for the kernels that write it to touch first, each on its thread; memory that no kernel writes
+  // is zeroed.
   void allocate();
   std::byte* place_of(int i);
   runnable r_;
@@ -119,20 +121,20 @@ private:
   std::vector<int> order_;
   std::int64_t batch_ = -1, laid_out_for_ = -1, parts_ = 1;
   std::size_t bytes_ = 0;
-  std::vector<fed_input> feeds_;  // of a machine that was cut, by place
+  std::vector<fed_input> feeds_;  // of a machine that was cut, in the order of their places
   aligned_buffer feed_memory_;
 
   struct input {  // a placeholder
     int node;
-    std::vector<int> args;  // of calls, that are it or a view of it
-    bool only_read = true;  // by kernels: other readers use its own memory
+    std::vector<int> args;  // arguments of calls that are this placeholder or a view of it
+    bool only_read = true;  // kernels read it and nothing else does: other readers use its own memory
     std::size_t bytes = 0;  // of the whole batch
     std::byte *own = nullptr, *lent = nullptr;
   };
   std::vector<input> inputs_;
   bool any_lent_ = false;
 
-  // Returns the node whose memory node i's is.
+  // Returns the node whose memory node i uses.
   int origin(int i) const;
   void find_inputs();
   void restore(input& in);

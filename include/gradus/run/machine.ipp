@@ -8,7 +8,7 @@ namespace gradus::inline GRADUS_BUILD {
 GRADUS_BODY std::string_view runnable::name_at(int offset) const {
   if (offset < 0) return {};
   std::size_t n = 0;
-  // The bound keeps g++ from taking this for a strlen of a constant and then doubting the zero at its end.
+  // The bound keeps g++ from taking this for a strlen of a constant and then warning about the zero at its end.
   constexpr std::size_t longest = 1 << 20;
   while (n < longest && names[offset + static_cast<std::ptrdiff_t>(n)] != '\0') ++n;
   return {names + offset, n};
@@ -159,7 +159,7 @@ GRADUS_BODY void step_machine::find_inputs() {
     for (int k = 0; k < c->count; ++k)
       if (input* in = input_of(p.args[c->first + k]); in != nullptr) {
         in->args.push_back(c->first + k);
-        // The session looks for what it reads by itself; of rows it asks source().
+        // The session finds the memory that it reads itself; for rows it calls source().
         const bool rows = n.op == &cards::apply && k == 3;
         if (k == 0 || (n.op->is(trait::session) && !rows) || (n.op->is(trait::writes) && k == 1)) in->only_read = false;
       }
@@ -196,7 +196,7 @@ GRADUS_BODY void step_machine::lay_out_feeds() {
       ++count;
     }
   }
-  for (int slot = 0; slot < r_.program.slot_count; ++slot)  // in order, so that a shorter batch moves down
+  for (int slot = 0; slot < r_.program.slot_count; ++slot)  // these go in order, so that a shorter batch moves down
     for (std::size_t k = 0; k < count; ++k)
       if (r_.program.places[feeds_[k].node].index == slot) {
         feeds_[k].offset = at;

@@ -1,5 +1,5 @@
 // A variable whose array holds 16-bit numbers has a float32 master, which updates change and checkpoints hold; after a
-// step its values go back into the array. Micikevicius et al. 2018, arXiv:1710.03740, section 3.1.
+// step its values are written back into the array. See Micikevicius et al. 2018, arXiv:1710.03740, section 3.1.
 #pragma once
 #include "../tensor/tensor.hpp"
 
@@ -8,17 +8,17 @@ namespace gradus::inline GRADUS_BUILD {
 class master_weights {
 public:
   master_weights() = default;
-  // Of an array of bfloat16 or float16: starts with its values.
+  // Makes the master of an array of bfloat16 or float16, with the array's values.
   explicit master_weights(const tensor_view& array);
   bool kept() const { return array_.type != dtype::none; }
   dtype array_type() const { return array_.type; }
   tensor_view values() { return {float32, array_.dims, values_.data()}; }
 
-  // Converts 16-bit numbers to float32; the result is valid until the next call. Allocates when there were never as
-  // many.
+  // Returns 16-bit numbers converted to float32; the result is valid until the next call. Allocates when there were
+  // never as many before.
   const_tensor_view widened(const const_tensor_view& gradient);
 
-  // The array takes the master's values, rounded: all, or `count` elements from element `first` on.
+  // Writes the master's values into the array, rounded: all, or `count` elements from element `first` on.
   void refresh() { refresh(0, array_.size()); }
   void refresh(std::size_t first, std::size_t count);
   template <class Index>

@@ -1,5 +1,5 @@
 // Mirrors are the arrays that an optimizer keeps beside a variable (slots, average, accumulated gradient). For every
-// owner of memory this header says which mirrors there are, how they start, how they are exchanged with those that
+// owner of memory this header defines which mirrors there are, how they start, how they are exchanged with those that
 // evaluation uses, and which a checkpoint holds.
 #pragma once
 #include <algorithm>
@@ -11,7 +11,7 @@
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
-// f(k, mirror, extents) for those that a variable keeps.
+// Calls f(k, mirror, extents) for the mirrors that a variable keeps.
 template <class Update, class F>
 void each_mirror(const Update& update, std::size_t branch, const extents& variable, F f) {
   for (std::size_t k = 0; const mirror& m : update.mirrors(branch)) {
@@ -29,7 +29,7 @@ inline std::size_t bytes_of(dtype type, const extents& dims) {
   return static_cast<std::size_t>(count(dims)) * size_of(type);
 }
 
-// A mirror before the first step. Floats, Doubles: types that variables may have.
+// Sets a mirror to its values before the first step. Floats, Doubles: whether variables may be float32, float64.
 template <bool Floats = true, bool Doubles = true>
 void start_mirror(const mirror& m, dtype type, std::byte* to, std::size_t bytes, const std::byte* variable) {
   if (m.starts_as_variable) {
@@ -42,7 +42,7 @@ void start_mirror(const mirror& m, dtype type, std::byte* to, std::size_t bytes,
 }
 
 // Exchanges a variable with the mirror that evaluation uses in its place, bit by bit, and returns whether there is such
-// a mirror. mirror_at(k): where mirror k begins.
+// a mirror. mirror_at(k) returns where mirror k begins.
 template <class Update, class MirrorAt>
 bool swap_evaluation_copy(const Update& update, std::size_t branch, std::span<std::byte> values, MirrorAt mirror_at) {
   const std::size_t k = update.evaluation_mirror(branch);
@@ -51,8 +51,9 @@ bool swap_evaluation_copy(const Update& update, std::size_t branch, std::span<st
   return true;
 }
 
-// A variable and its mirrors in a list of state; name_of(mirror): its name there. The first Stored mirrors are not
-// arrays of the variable's type (run/slot_storage.hpp): remember_stored(k, mirror, extents, name_of) adds them.
+// Adds a variable and its mirrors to a list of state; name_of(mirror) returns a mirror's name there. The first Stored
+// mirrors are not arrays of the variable's type (run/slot_storage.hpp): remember_stored(k, mirror, extents, name_of)
+// adds them.
 template <std::size_t Stored = 0, class List, class Update, class MirrorAt, class NameOf, class... RememberStored>
 void remember_variable(List& list, const Update& update, std::size_t branch, std::string_view name, dtype type,
                        const extents& shape, std::span<std::byte> values, MirrorAt mirror_at, NameOf name_of,

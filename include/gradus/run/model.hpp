@@ -18,7 +18,7 @@ struct placeholder_info {
   dtype type;
   shape dims;
   int node;
-  bool used;  // read by something that this mode computes
+  bool used;  // whether something that this mode computes reads it
 };
 
 namespace detail {
@@ -36,7 +36,7 @@ constexpr build_options build_options_of(mode m) {
 }
 }  // namespace detail
 
-// Built by the compiler: `Build` is a captureless lambda or a function, model_spec(graph&).
+// A model that the compiler builds: `Build` is a captureless lambda or a function, model_spec(graph&).
 template <auto Build, class Device, gating Gate, bool NeedsNorm, bool Reuse, dtype Compute = dtype::none,
           bool ScalesLoss = false, int Recompute = 0, const detail::rewriting* Rewrite = nullptr>
 struct compiled_model {
@@ -57,14 +57,14 @@ struct compiled_model {
     return {F::graph.parts(), F::program.view(), F::names, kernels.data(), nullptr, divides.data()};
   }
 
-  // The graph before it is merged and fused, for people to look at; with gradients and updates in mode train.
+  // Shows the graph before it is merged and fused, for people to look at; in mode train it has gradients and updates.
   template <mode M, class See>
   void show(See see) const {
     see(detail::stage<Build, options(M), 1>::value.parts(), frozen<M>::names);
   }
 
-  // The same without gradients, and with the reason of a refusal, if there was one: a mode that the program does not
-  // run may be one that the model does not have. see(parts, names, refusal).
+  // Shows the same without gradients, and with the reason of a refusal, if there was one: the model may not have a mode
+  // that the program does not run. Calls see(parts, names, refusal).
   template <mode M, class See>
   void show_forward(See see) const {
     using built = detail::stage<Build, options(M), 0>;
@@ -110,11 +110,11 @@ private:
   }
 };
 
-// A graph of the program with its plan and its kernels found in the device's registry.
+// A graph that the program builds, with its plan, and its kernels from the device's registry.
 template <class Device, class UserOps>
 class interpreted_graph {
 public:
-  // `built` keeps the names.
+  // `built` owns the names.
   interpreted_graph(graph built, const build_options& o)
       : built_(std::move(built)), ready_(run_passes(built_, o)), program_(detail::plan(parts_of(ready_), o.reuse)) {
     const auto n = static_cast<std::size_t>(program_.signatures.count);
@@ -152,7 +152,7 @@ private:
   std::vector<std::array<typename Device::step_function, max_steps>> steps_;
 };
 
-// Built by the program: sizes may come from a file. The function may capture.
+// A model that the program builds: sizes may come from a file, and the function may capture.
 template <class Device, class UserOps, gating Gate, bool NeedsNorm, bool Reuse, dtype Compute = dtype::none,
           bool ScalesLoss = false, int Recompute = 0, const detail::rewriting* Rewrite = nullptr>
 class interpreted_model {

@@ -1,4 +1,4 @@
-// This class makes the updates that a training graph's `apply` nodes name, on variables in arenas. Uniform ones are
+// This class makes the updates that a training graph's `apply` nodes name, on variables in arenas. Uniform updates are
 // sweeps, joined where variables lie side by side or divided over threads; others go one by one (run/apply.hpp).
 #pragma once
 #include <array>
@@ -16,7 +16,7 @@
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
-// Everything that a training step reads and changes. Stays where it was made.
+// It holds everything that a training step reads and changes. It must not be moved.
 template <class Model, class Optimizer, class Device, class Executor>
 class model_updates {
 public:
@@ -29,7 +29,7 @@ public:
   model_updates(Optimizer with, const Executor& on) : step(std::move(with)), executor(on) {}
   model_updates(const model_updates&) = delete;
 
-  // After the last variable was declared; `r` is the training graph.
+  // Is called after the last variable was declared; `r` is the training graph.
   void allocate(const runnable& r) {
     states_.resize(variables.size());
     for (std::size_t i = 0; i < variables.size(); ++i)
@@ -51,7 +51,7 @@ public:
       });
     });
   }
-  void prepare() {  // once `train` is connected
+  void prepare() {  // is called once `train` is connected
     if constexpr (Model::may_be_sparse()) chains_.resize(variables.size()), ahead_.find(train.what());
     const graph_view& v = train.what().graph.view;
     variable_at_.resize(static_cast<std::size_t>(v.size));
@@ -68,14 +68,14 @@ public:
 
   // ---- a step: begin, every call that has no kernel, step.finish
   void begin() { step.begin(), ahead_.template ask<Device, Optimizer, Model::may_be_sparse()>(train, variables); }
-  // The calls without a kernel. An update that is a sweep over whole tensors can be done in parts; where one thread
-  // runs all in their order, those that follow each other are done as one.
+  // Makes the calls without a kernel. An update that is a sweep over whole tensors can be done in parts; where one
+  // thread makes all calls in order, updates that follow each other are done as one.
   struct session_calls {
     model_updates* self;
     struct ordered {
       model_updates* self;
       void operator()(const bound_call& c) const {
-        if constexpr (Optimizer::uniform)  // most calls of a small model, so it is checked before all else
+        if constexpr (Optimizer::uniform)  // this holds for most calls of a small model, so it is checked first
           if (self->joined_at(c) == 0) return;
         self->template session_call<true>(c);
       }
@@ -114,13 +114,13 @@ public:
     }
   }
 
-  // The calls without a kernel, in their order, and the step's end: where gradients are there already.
+  // Makes the calls without a kernel, in their order, and ends the step; for gradients that are there already.
   void make_all() {
     for (std::size_t i = 0; i < train.call_count(); ++i)
       if (const bound_call& c = train.bound(i); c.run == nullptr) session_call<true>(c);
     step.finish();
   }
-  // Rows (int64) for a variable, in place of those that a step computes, until the next are given.
+  // Sets rows (int64) for a variable, in place of those that a step computes, until the next call.
   void give_rows(std::size_t variable, const indexed_slices& all) {
     const graph_view& v = train.what().graph.view;
     for (int i = 0; i < v.size; ++i)
@@ -128,8 +128,8 @@ public:
         give(given_, {v.edges[n.first + 1], all});
   }
 
-  // ---- a step without its updates
-  // see(named_gradient) for every trainable variable: on one thread as soon as it is final, so that the memory passed
+  // Calls see(named_gradient) for every trainable variable: on one thread as soon as the gradient is final, so that the
+  // next call of the step may overwrite the memory passed to see; on several threads when the step is done.
   // to see may be overwritten by the next call of the step; on several when the step is done.
   template <class See>
   void hand_over(See& see) {
@@ -139,14 +139,14 @@ public:
     executor.run(train, gradient_calls{this});
     seen.end(0, INT_MAX, 0, 1);
   }
-  template <class See>  // the same of gradients that a step has left behind
+  template <class See>  // does the same for gradients that a step has left behind
   void each_gradient(See& see) {
     for (std::size_t i = 0; i < train.call_count(); ++i)
       if (const node& n = train.what().at(train.bound(i).node); n.op == &cards::apply) see(gradient_of(n));
   }
 
-  // f(variable, its constraint, whether its gradient comes as rows) for every variable that is updated, in the order in
-  // which a global norm adds them.
+  // Calls f(variable, its constraint, whether its gradient comes as rows) for every variable that is updated, in the
+  // order in which a global norm adds them.
   template <class F>
   void each_updated(F f) const {
     const graph_view& v = train.what().graph.view;
@@ -168,13 +168,14 @@ public:
     return out;
   }
 
-  // sqrt(sum of squares) of the last step's gradients, without the loss scale; the input of clip_by_global_norm.
+  // Returns sqrt(sum of squares) of the last step's gradients, without the loss scale; it is the input of
+  // clip_by_global_norm.
   double gradient_norm() const {
     return std::sqrt(squares_of_gradients<Device>(const_cast<step_machine&>(train), given_)) / step.loss_scale();
   }
 
   // ---- mirrors
-  // f(k, mirror, extents) for those that variable i keeps.
+  // Calls f(k, mirror, extents) for the mirrors that variable i keeps.
   template <class F>
   void each_mirror(std::size_t i, F f) const {
     if (const variable_info& v = variables.info(i); v.trainable)
@@ -195,8 +196,8 @@ public:
         [&](const mirror& m) { return checkpoint_name(v.name, m); });
   }
 
-  // Exchanges the variables with the averages (or the other values at which the rule evaluates), and back: the same
-  // bits return.
+  // Exchanges the variables with the averages (or the other values at which the rule evaluates). A second call
+  // exchanges them back, with the same bits.
   void swap_averages() {
     if constexpr (Optimizer::has_evaluation_copy)
       for (std::size_t i = 0; i < variables.size(); ++i)
@@ -204,7 +205,7 @@ public:
           swap_evaluation_copy(step.update, states_[i].branch, variables.view(i).mutable_bytes(),
                                [&](std::size_t k) { return variables.mirror(k, i); });
   }
-  // A slot of a variable by the rule's name for it, "m"; empty if it keeps none of this name.
+  // Returns a slot of a variable by the rule's name for it, "m"; empty if it keeps none of this name.
   tensor_view slot(std::string_view variable, std::string_view name) {
     tensor_view found{};
     if (const int at = variables.find(variable); at >= 0) {
@@ -242,17 +243,17 @@ private:
     const const_tensor_view values = train.view(operand[1]);
     if (apply.inputs == 2) return {name, values};
     const tensor_view ids = train.view(operand[2]);
-    const extents all{static_cast<std::int64_t>(ids.size())};  // a row each, whatever the ids' extents
+    const extents all{static_cast<std::int64_t>(ids.size())};  // each id has a row, whatever the ids' extents are
     return {name, indexed_slices(const_tensor_view(ids.type, all, train.source(operand[2])), values)};
   }
 
   std::vector<std::size_t> joined_;                // per call: values that its update sweeps
   std::vector<subject_state<Optimizer>> states_;   // of each variable that trains
   std::vector<std::vector<std::int32_t>> chains_;  // of each, if its gradient is sparse
-  std::vector<aligned_buffer> work_;               // for rules that need room; one, or one of each
+  std::vector<aligned_buffer> work_;               // for rules that need scratch; one, or one per variable
   std::vector<std::size_t> variable_at_;           // of each node that is an update
   std::vector<given_rows> given_;
-  std::vector<final_gradient> finals_;  // known since gradients were first handed over
+  std::vector<final_gradient> finals_;  // set when gradients are first handed over
   rows_ahead ahead_;
   std::vector<std::array<std::byte*, Optimizer::mirror_count + 1>> mirrors_;  // of each variable
 
@@ -266,7 +267,7 @@ private:
       }
     return parts;
   }
-  // Room for the largest update, or for each where they run at the same time.
+  // Makes room for the largest update, or for each where they run at the same time.
   void prepare_work() {
     work_.resize(Executor::concurrent ? variables.size() : 1);
     mirrors_.resize(variables.size());
@@ -280,7 +281,7 @@ private:
     }
   }
   // Updates that follow each other, of variables that lie side by side with their gradients, are one sweep: the first
-  // of them does all. A variable's padding is swept along; nothing reads it.
+  // of them does it all. A variable's padding is swept along; nothing reads it.
   void join_updates() {
     const runnable& r = train.what();
     const auto calls = static_cast<std::size_t>(r.program.call_count);
@@ -316,7 +317,7 @@ private:
     if (step.skips()) return;
     T* theta = reinterpret_cast<T*>(c.args[1]);
     auto values = static_cast<std::size_t>(gradus::count(n.dims));
-    std::size_t from = 0;  // of a part
+    std::size_t from = 0;  // the first value of a part
     if (c.size.parts > 1) {
       constexpr std::size_t grain = alignment / sizeof(T);
       const line_range lines = lines_of_part(values * sizeof(T), c.size.part, c.size.parts);
@@ -358,7 +359,7 @@ private:
   gradient_view<T> sparse_gradient(const node& apply) {
     const auto& [rows, values] = rows_of(train, given_, apply);
     auto& chains = chains_[variable_of(apply)];
-    // Grown when a batch is larger than any before.
+    // This grows when a batch is larger than any before.
     if (const std::size_t n = Device::row_scratch(rows.size()); chains.size() < n) chains.resize(n);
     const gradient_view<T> g{
         reinterpret_cast<const T*>(values.data), values.size(), rows.data, rows.type == int64, rows.size(),

@@ -1,5 +1,5 @@
-// Exponential moving averages of your own arrays: tf.train.ExponentialMovingAverage without a graph. (A trainer or an
-// updater keeps averages as a policy, in the sweep of its update: update/average.hpp.)
+// This header keeps exponential moving averages of your own arrays: tf.train.ExponentialMovingAverage without a graph.
+// (A trainer or an updater keeps averages as a policy, in the sweep of its update: update/average.hpp.)
 //
 //   gradus::moving_averages averages{{.decay = 0.999}};
 //   averages.track("w", w);                  // a variable: the average starts at its value
@@ -13,7 +13,7 @@
 //   average <- average - (1 - d)(average - value)      d = decay, or min(decay, (1 + n) / (10 + n)) with num_updates n
 //
 // 1 - d is formed in double and rounded once to the type of the array; TensorFlow forms it in float32. Arrays are
-// float32 or float64 (TensorFlow's two 16-bit types are not taken); they must outlive this object and not move.
+// float32 or float64 (TensorFlow's two 16-bit types are not supported); they must outlive this object and not move.
 #pragma once
 #include <algorithm>
 #include <concepts>
@@ -51,8 +51,8 @@ void follow_debiased(std::span<T> average, std::span<T> biased, T& local_step, c
 void same_length(std::size_t variable, std::size_t other, const char* what);
 }  // namespace detail
 
-// TensorFlow's assign_moving_average(variable, value, decay, zero_debias=False): variable <- variable - (1 - decay)
-// (variable - value).
+// TensorFlow's assign_moving_average(variable, value, decay, zero_debias=False): sets variable <- variable - (1 -
+// decay) (variable - value).
 template <std::floating_point T>
 void assign_moving_average(std::span<T> variable, std::span<const std::type_identity_t<T>> value, double decay) {
   detail::same_length(variable.size(), value.size(), "the value");
@@ -60,14 +60,14 @@ void assign_moving_average(std::span<T> variable, std::span<const std::type_iden
 }
 
 // The state of a debiased average: an average that starts at 0, of as many elements, and the number of assignments.
-// TensorFlow's variables <name>/biased and <name>/local_step.
+// They are TensorFlow's variables <name>/biased and <name>/local_step.
 template <std::floating_point T>
 struct zero_debias {
   std::span<T> biased;
   T local_step = 0;
 };
-// The same with zero_debias=True, TensorFlow's default: the average as if it had not started at 0. local_step goes up
-// by one, and variable <- biased / (1 - decay^local_step), with the decay of this call.
+// Does the same with zero_debias=True, TensorFlow's default: gives the average as if it had not started at 0.
+// local_step goes up by one, and variable <- biased / (1 - decay^local_step), with the decay of this call.
 template <std::floating_point T>
 void assign_moving_average(std::span<T> variable, std::span<const std::type_identity_t<T>> value, double decay,
                            zero_debias<std::type_identity_t<T>>& state) {
@@ -100,24 +100,24 @@ public:
     insert(name, tensor_view(v.type, v.dims, const_cast<std::byte*>(v.data)), false);  // never written
   }
 
-  // Every average takes a step towards its array; or those that are named. num_updates, if given, is the number of
+  // Moves every average, or those that are named, a step towards its array. num_updates, if given, is the number of
   // updates so far (global_step), and shortens the memory at first. TensorFlow takes it in the constructor, as a
   // variable, and reads it here.
   void apply(std::optional<double> num_updates = {});
   void apply(std::initializer_list<std::string_view> names, std::optional<double> num_updates = {});
   void apply(std::span<const std::string_view> names, std::optional<double> num_updates = {});
 
-  // Returns the average of a variable or tensor, or nothing where none is kept. While swapped in, the variable's own
-  // value.
+  // Returns the average of a variable or tensor, or nothing where none is kept. While averages are swapped in, it holds
+  // the variable's own value.
   std::optional<tensor_view> average(std::string_view name);
-  // Its name in checkpoints; where none is kept, the name that it would get.
+  // Returns the average's name in checkpoints; where none is kept, the name that it would get.
   std::string average_name(std::string_view name) const;
   // Returns the variables that are followed, in order, without the tensors: tf.moving_average_variables().
   std::vector<std::string> moving_average_variables() const;
 
   // Returns the entries to read from a checkpoint so that evaluation runs on averages: {name in the checkpoint,
-  // variable} pairs. All trainable variables and all that are tracked come from their averages, whether one was ever
-  // kept or not; every other variable of `all`, and the averages of tensors, from their own names. As TensorFlow's
+  // variable} pairs. All trainable variables and all that are tracked are read from their averages, whether one was
+  // ever kept or not; every other variable of `all`, and the averages of tensors, from their own names. As TensorFlow's
   // variables_to_restore().
   struct restored {
     std::string saved_as, variable;
@@ -125,16 +125,16 @@ public:
   };
   std::vector<restored> variables_to_restore(const std::vector<std::string>& trainable,
                                              const std::vector<std::string>& all) const;
-  // variables_to_restore(moving_avg_variables): those that come from their averages are given.
+  // variables_to_restore(moving_avg_variables): here the variables that are read from their averages are given.
   std::vector<restored> variables_to_restore_of(const std::vector<std::string>& averaged,
                                                 const std::vector<std::string>& all) const;
 
-  // Exchanges variables and averages, bit by bit; tensors stay. In between, `apply` and `remembers` are refused
-  // (failed_precondition), and writes to the variables change the future averages.
+  // Exchanges variables and averages, bit by bit; tensors stay. In between, `apply` and `remembers` raise
+  // failed_precondition, and writes to the variables change the future averages.
   void swap_in();
   void swap_out();
   bool swapped() const { return swapped_; }
-  // Averages in the place of variables for as long as this lives.
+  // Keeps averages in the place of variables for as long as this object lives.
   class [[nodiscard]] in_place {
   public:
     explicit in_place(moving_averages& of) : of_(of) { of_.swap_in(); }
@@ -146,8 +146,8 @@ public:
     moving_averages& of_;
   };
 
-  // The averages, under average_name; with zero_debias, of a tensor also .../biased and .../local_step. Not the
-  // variables, which belong to others.
+  // Lists the averages, under average_name; with zero_debias, for a tensor also .../biased and .../local_step. It does
+  // not list the variables, which belong to others.
   void remembers(state_list& list);
 
   const moving_average_options& options() const { return options_; }
@@ -162,7 +162,7 @@ private:
 
   void insert(std::string_view name, const tensor_view& values, bool is_variable);
   entry* find(std::string_view name);
-  // `wanted`, or with the first of _1, _2, ... that no variable and no average has.
+  // Returns `wanted`, or `wanted` with the first of _1, _2, ... that no variable and no average has.
   std::string unused(const std::string& wanted) const;
 
   void step(entry& e, std::optional<double> num_updates);

@@ -8,9 +8,9 @@
 namespace gradus::inline GRADUS_BUILD {
 
 // The gradient of some rows of a variable (tf.IndexedSlices): `rows` is a vector of int32 or int64, in any order and
-// with repetitions, `values` is [rows, the variable's other extents] (a flat array of that many elements does too).
-// Where `rows` is [bags, k], each of the `values`, [bags, ...], belongs to all k rows of its bag: the gradient of a sum
-// over bags of rows, without copies.
+// with repetitions, `values` is [rows, the variable's other extents] (a flat array of that many elements is accepted
+// too). Where `rows` is [bags, k], each of the `values`, [bags, ...], belongs to all k rows of its bag: this is the
+// gradient of a sum over bags of rows, without copies.
 struct indexed_slices {
   const_tensor_view rows, values;
 
@@ -18,7 +18,7 @@ struct indexed_slices {
   indexed_slices(const Rows& r, const Values& v) : rows(read_view(r)), values(read_view(v)) {}
 };
 
-// "The gradient of `name` is ...": an array or indexed_slices.
+// The gradient of the variable `name`: an array or indexed_slices.
 struct named_gradient {
   std::string_view name;
   const_tensor_view values;
@@ -28,7 +28,7 @@ struct named_gradient {
   template <readable_array X>
   named_gradient(std::string_view n, const X& dense) : name(n), values(read_view(dense)) {}
   named_gradient(std::string_view n, const indexed_slices& s) : name(n), values(s.values), rows(s.rows), sparse(true) {}
-  // Rows that share a value.
+  // Returns how many rows share a value.
   std::size_t per_value() const { return rows.dims.rank == 2 ? static_cast<std::size_t>(rows.dims[1]) : 1; }
 };
 

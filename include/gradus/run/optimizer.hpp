@@ -1,4 +1,4 @@
-// tf.train.Optimizer (1.15) for graphs that a session runs:
+// This is tf.train.Optimizer (1.15) for graphs that a session runs:
 //
 //   gradus::graph g;
 //   auto loss = ...;
@@ -8,15 +8,15 @@
 //   s.initialize(42);
 //   s.run(train, {{"x", data}});
 //
-// Policies are those of an updater (run/updater.hpp): a rule, and as wanted a schedule, a clip, an average, and so on.
+// Policies are those of an updater (run/updater.hpp): a rule, and optionally a schedule, a clip, an average, and so on.
 // Slots and the optimizer's own state are variables of the graph, under TensorFlow's names: "w/Adam", "w/Adam_1",
 // "beta1_power"; so two sessions keep two states, and a checkpoint of a session's variables holds the optimizer. A
-// schedule of the rate reads `global_step` before it is incremented; without one the optimizer counts its own steps in
-// a variable "<name>/steps", which is none of variables().
+// schedule of the rate reads `global_step` before it is incremented; without a global step the optimizer counts its own
+// steps in a variable "<name>/steps", which variables() does not list.
 //
-// Where this differs from TensorFlow: a session must be given its optimizers. Hyper-parameters are numbers, not
-// tensors. A compiled model or a trainer takes pass/optimize.hpp instead and gets its rule as a policy. Locks: an
-// update never races with another write or read of its variable, so use_locking is recorded and changes nothing.
+// It differs from TensorFlow in these points: a session must be given its optimizers. Hyper-parameters are numbers, not
+// tensors. A compiled model or a trainer uses pass/optimize.hpp instead and gets its rule as a policy. An update never
+// races with another write or read of its variable, so use_locking is recorded and changes nothing.
 #pragma once
 #include <algorithm>
 #include <memory>
@@ -33,12 +33,12 @@ namespace gradus::inline GRADUS_BUILD {
 
 struct optimizer_options {
   std::optional<std::string_view> name = {};  // of slot variables and train ops; unset: the rule's, "Adam"
-  bool use_locking = false;                   // recorded
+  bool use_locking = false;                   // recorded only
 };
 
-// This is a rule with its policies, for train ops of a session's graph.
-// Device sweeps memory, as an updater's does; the deduction guides bind it to the default one. Copies share what they
-// have made: a session keeps one, so the optimizer may go before the session does.
+// This is a rule with its policies, for train ops of a session's graph. Device sweeps memory, as an updater's does; the
+// deduction guides bind it to the default one. Copies share what they have made: a session keeps a copy, so the
+// optimizer may be destroyed before the session is.
 template <class Device, class... Policies>
 class optimizer {
 public:
@@ -85,13 +85,14 @@ public:
 
   const std::string& get_name() const { return made_->name; }
   bool use_locking() const { return made_->use_locking; }
-  // Returns the variable that holds this slot: "m" of Adam, "average" of an average. Empty if there is none (yet).
+  // Returns the variable that holds this slot: "m" of Adam, "average" of an average. It is empty if there is none
+  // (yet).
   value get_slot(value variable, std::string_view slot) const {
     for (const auto& v : made_->variables)
       if (v.g == variable.g && v.beside == variable.id && v.slot == slot) return {variable.g, v.node};
     return {};
   }
-  // Sorted; of the slots made so far.
+  // Returns the names of the slots made so far, sorted.
   std::vector<std::string> get_slot_names() const {
     std::vector<std::string> names;
     for (const auto& v : made_->variables)
@@ -100,7 +101,7 @@ public:
     names.erase(std::unique(names.begin(), names.end()), names.end());
     return names;
   }
-  // Slots and own state in the graph that was optimized last, sorted by name.
+  // Returns the slots and the own state in the graph that was optimized last, sorted by name.
   std::vector<value> variables() const {
     std::vector<value> list;
     for (const auto& v : made_->variables)
@@ -110,7 +111,8 @@ public:
     return list;
   }
   const update_type& update() const { return made_->update; }
-  // The same settings for another graph, with nothing made yet: copies share what they have made, this one does not.
+  // Returns an optimizer of the same settings for another graph, with nothing made yet: copies share what they have
+  // made, this one does not.
   optimizer fresh() const {
     optimizer other(*this);
     other.made_ = std::make_shared<made>(made_->update);
@@ -119,7 +121,7 @@ public:
     return other;
   }
 
-  // For a session: the train ops that were built in its graph.
+  // Adds, for a session, the train ops that were built in its graph.
   void run_in(const graph& g, std::vector<std::unique_ptr<graph_update>>& runs) const {
     made_->update.check_masks([&](auto f) {
       for (const auto& p : made_->train_ops)
@@ -160,7 +162,7 @@ private:
     g.nodes[v.id].device = device, g.nodes[v.id].scope = -1;
     return v.id;
   }
-  // The slots of a variable, found or made.
+  // Finds or makes the slots of a variable.
   void take_slots(value v, detail::planned_update<update_type::mirror_count>& p) {
     graph& g = *v.g;
     const std::size_t branch = made_->update.branch_of(p.name, p.dims);
@@ -172,14 +174,16 @@ private:
       }
       const std::string_view owner =
           made_->renamed && m.optimizer == update_type::rule_type::name ? std::string_view(made_->name) : m.optimizer;
-      // An updater's name of it, so that checkpoints agree; the graph numbers on if another optimizer has that one.
+      // This is the name that an updater gives, so that checkpoints agree; the graph adds a number if another optimizer
+      // has that name.
       std::string name = checkpoint_name(p.name, {.slot = m.slot, .optimizer = owner, .number = m.number});
       if (g.find(name) >= 0) name = text(p.name, "/", owner);
       p.slots[k] = new_variable(g, name, shape_of(dims), p.type, m.initial, g.nodes[v.id].device);
       made_->variables.push_back({&g, p.slots[k], v.id, std::string(m.slot), m.initial, m.starts_as_variable, {}});
     });
   }
-  // The optimizer's own state in a graph: of the update, in its order; then the count of steps, if needed.
+  // Finds or makes the optimizer's own state in a graph: that of the update, in its order; then the count of steps, if
+  // needed.
   std::vector<value> take_state(graph& g, int device) {
     std::vector<value> found;
     for (const auto& v : made_->variables)
@@ -235,7 +239,7 @@ private:
     const auto scope = g.name_scope(o.name.empty() ? std::string_view(made_->name) : o.name);
     {
       const auto inner = g.name_scope("slots");
-      g.enter_gradient_scope();  // names of variables stand in no scope
+      g.enter_gradient_scope();  // names of variables are in no scope
       value first;               // by name: own state lies where it does
       for (const auto& [d, v] : list) {
         if (!d) continue;

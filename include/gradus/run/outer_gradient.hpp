@@ -1,4 +1,4 @@
-// Of a batch that goes through a model one example at a time (one_by_one), the gradient of a dense layer's kernel is an
+// In a batch that goes through a model one example at a time (one_by_one), the gradient of a dense layer's kernel is an
 // outer product of two rows. It is added to the sum of the examples before it as it is computed, so that it needs no
 // memory of its own.
 #pragma once
@@ -9,8 +9,8 @@
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
-// Whether node `id` of a training graph of one example, laid out as G, is such a product, and nothing but an update
-// reads it.
+// Returns whether node `id` of a training graph of one example, laid out as G, is such a product, and nothing but an
+// update reads it.
 template <class G>
 consteval bool is_outer_gradient(int id) {
   const node& n = G::graph.nodes[id];
@@ -29,7 +29,7 @@ consteval bool is_outer_gradient(int id) {
     if (G::graph.outputs[i].node == id) return false;
   return readers == 1 && updates;
 }
-// The same by the slot of its tensor.
+// Returns the same for the slot of each tensor.
 template <class G>
 consteval auto outer_gradient_slots() {
   std::array<bool, static_cast<std::size_t>(room(G::program.size.slots))> all{};
@@ -38,7 +38,7 @@ consteval auto outer_gradient_slots() {
       all[static_cast<std::size_t>(p.index)] = true;
   return all;
 }
-// The variable's update that reads it.
+// Returns the variable's update that reads it.
 template <class G>
 consteval int update_of(int id) {
   for (int i = 0; i < G::graph.size.nodes; ++i)

@@ -1,4 +1,4 @@
-// `pool` is a thread pool; any type that satisfies `thread_pool` may stand in its place.
+// `pool` is a thread pool; any type that satisfies `thread_pool` may be used in its place.
 #pragma once
 #if defined(__STDCPP_THREADS__)
 #include <algorithm>
@@ -15,19 +15,19 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// run(f) calls f(i) for every i < size(), all at the same time, each on a thread of its own (they wait for each
-// other), the caller being 0; it returns when all have, and sees their writes. f does not throw.
+// run(f) calls f(i) for every i < size(), all at the same time, each on a thread of its own (they wait for each other),
+// the caller being 0; it returns when all calls have, and the caller sees their writes. f does not throw.
 template <class P>
 concept thread_pool = requires(P& p, void (*f)(int)) {
   { p.size() } -> std::convertible_to<int>;
   p.run(f);
 };
 
-// How long a thread looks before it sleeps. A thread that looks sees news in a tenth of a microsecond and keeps its
-// processor; one that sleeps needs tens of microseconds to wake. Between the two it looks and lets others run.
+// How long a thread polls before it sleeps. A thread that polls notices a change in a tenth of a microsecond and keeps
+// its processor; one that sleeps needs tens of microseconds to wake. Between the two it polls and lets others run.
 struct waiting {
-  int spins = 2000;   // looks that keep the processor, some 5 to 50 ns each
-  int yields = 2000;  // then looks that offer it to others
+  int spins = 2000;   // polls that keep the processor, some 5 to 50 ns each
+  int yields = 2000;  // then polls that offer it to others
 };
 
 namespace detail {
@@ -40,13 +40,13 @@ inline void relax() {
 #endif
 }
 
-// More threads than processors, if they all work at once.
+// Returns whether there are more threads than processors, if they all work at once.
 inline bool is_crowded(std::size_t threads) {
   const std::size_t processors = std::thread::hardware_concurrency();
   return processors != 0 && threads > processors;
 }
 
-// Looks as long as `w` says, until ready(); returns its last value. With more threads than processors, the awaited
+// Polls ready() for as long as `w` allows; returns its last value. With more threads than processors, the awaited
 // thread may need this very processor.
 template <class Ready>
 bool look(const waiting& w, bool crowded, Ready ready) {
@@ -62,13 +62,13 @@ bool look(const waiting& w, bool crowded, Ready ready) {
   return ready();
 }
 
-// A count that grows, and wraps around; on a cache line of its own.
+// A count that grows, and wraps around; it is on a cache line of its own.
 class alignas(64) progress {
 public:
   std::uint32_t value() const { return now_.load(std::memory_order_relaxed); }
   void reach(std::uint32_t value) {
     now_.store(value, std::memory_order_release);
-    now_.notify_all();  // a load, if nobody sleeps
+    now_.notify_all();  // this is only a load if no thread sleeps
   }
   void wait(std::uint32_t target, const waiting& w, bool crowded) const {
     if (look(w, crowded, [&] { return reached(target, now_.load(std::memory_order_acquire)); })) return;
@@ -86,12 +86,12 @@ private:
 
 }  // namespace detail
 
-// The pool has size() - 1 threads of its own, and the caller's. It binds none to a processor. run() allocates nothing
-// and takes no lock.
+// The pool has size() - 1 threads of its own, and uses the caller's. It binds none to a processor. run() allocates
+// nothing and takes no lock.
 class worker_pool {
 public:
-  // Errors: invalid_argument unless 1 <= size <= 1024; resource_exhausted if a thread cannot be created: those begun
-  // before it have ended then.
+  // Raises invalid_argument unless 1 <= size <= 1024; resource_exhausted if a thread cannot be created, after those
+  // that were created have ended.
   explicit worker_pool(int size, const waiting& w = {}) : size_(checked(size)), wait_(w) {
     crowded_ = detail::is_crowded(static_cast<std::size_t>(size));
     finished_ = std::make_unique<detail::progress[]>(static_cast<std::size_t>(size));
@@ -99,7 +99,7 @@ public:
     for (int i = 1; i < size; ++i)
       workers_.push_back(start_thread(
           text("a pool of ", size, " threads, ", i - 1, " of ", size - 1, " begun,"), "ask for fewer",
-          [this, i] { work(i); }, [this] { end(); }));  // those begun wait for work, and would be waited for
+          [this, i] { work(i); }, [this] { end(); }));  // the created threads wait for work, and would be waited for
   }
   worker_pool(const worker_pool&) = delete;
   worker_pool& operator=(const worker_pool&) = delete;
@@ -133,7 +133,7 @@ private:
       raise(status::invalid_argument, text("threads: expected a count from 1 to 1024, got ", size));
     return size;
   }
-  // The threads go, and join when they are destroyed.
+  // Makes the threads end; they are joined when they are destroyed.
   void end() {
     call_ = nullptr;
     started_.reach(started_.value() + 1);

@@ -1,10 +1,11 @@
-// A step_profile shows where a step's time goes, call by call: for people as a table, for tools as events.
+// A step_profile measures where a step's time goes, call by call, and gives it to people as a table, to tools as
+// events.
 //
 //   step_profile p(s);                           // s: a stepper, bound to a batch
 //   for (int i = 0; i < 20; ++i) feed(), s.train_step(p);
 //   std::puts(p.table().c_str());
 //
-// A step without a profile has nothing of this in it. With one, every call reads the clock twice.
+// A step without a profile contains none of this. With one, every call reads the clock twice.
 #pragma once
 #include <algorithm>
 #include <cstdio>
@@ -16,7 +17,7 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// Now, in seconds from any fixed moment. A test brings its own.
+// now() returns the time in seconds since any fixed moment. A test brings its own clock.
 struct steady_seconds {
   static double now();
 };
@@ -32,7 +33,7 @@ public:
     std::string op, name;  // a node without a name is listed by its shape
     int parts = 1;         // the largest number of parts it was divided into
     double seconds = 0;    // of a step, all its parts together
-    double flops = 0;      // of a step; 0 where its work is not floating-point operations
+    double flops = 0;      // of a step; 0 where its work is not counted in floating-point operations
     int thread = 0;        // of its first part
   };
 
@@ -42,28 +43,28 @@ public:
   basic_profile(const runnable& r, std::int64_t batch_size, int threads)
       : r_(r), batch_(batch_size), logs_(static_cast<std::size_t>(threads)), began_(Clock::now()) {}
 
-  // The calls that a runner makes.
+  // A runner makes these calls.
   void start(int thread) { logs_[static_cast<std::size_t>(thread)].since = Clock::now(); }
   void end(int thread, int call, int part, int parts) {
     log& l = logs_[static_cast<std::size_t>(thread)];
     l.events.push_back({call, part, parts, thread, l.since - began_, Clock::now() - began_});
   }
 
-  // In the order of their starts.
+  // Returns the events in the order of their starts.
   std::vector<event> events() const {
     std::vector<event> all;
     for (const log& l : logs_) all.insert(all.end(), l.events.begin(), l.events.end());
     detail::sort_stably(all, [](const event& a, const event& b) { return a.start < b.start; });
     return all;
   }
-  // How many steps were taken, by the calls seen.
+  // Returns how many steps were taken, by the calls seen.
   int steps() const {
     int n = 0;
     for (const log& l : logs_)
       for (const event& e : l.events) n += e.call == 0 && e.part == 0;
     return n;
   }
-  // The mean step: one line per call, in the graph's order.
+  // Returns the mean step: one line per call, in the graph's order.
   std::vector<line> lines() const {
     std::vector<line> out(static_cast<std::size_t>(r_.program.call_count));
     const double many = steps() == 0 ? 1 : steps();
@@ -111,7 +112,7 @@ private:
   std::vector<log> logs_;  // of each thread
   double began_;
 
-  // An expression names its operations.
+  // Returns the name of a call's op; for an expression, the names of its operations.
   std::string op_text(int call_index) const {
     const detail::signature& s = r_.program.signatures[r_.program.calls[call_index].signature];
     std::string out(s.op->name);

@@ -1,4 +1,4 @@
-// A model that was refused does not compile, and the compiler prints the reason: a sentence of the graph, cut into
+// A model that was refused does not compile, and the compiler prints the reason: the graph's error message, cut into
 // template arguments.
 #pragma once
 #include <cstddef>
@@ -19,8 +19,8 @@ struct this_model_was_refused {
   static constexpr bool value = sizeof...(Reason) == 0;
 };
 namespace detail {
-inline constexpr int piece_length = 28;  // clang cuts longer ones
-// Where the piece that begins at `from` ends: after a word if one ends in its second half.
+inline constexpr int piece_length = 28;  // clang cuts off longer ones
+// Returns where the piece that begins at `from` ends: after a word if one ends in its second half.
 constexpr int piece_end(const char* reason, int size, int from) {
   if (size - from <= piece_length) return size;
   for (int k = from + piece_length; k > from + piece_length / 2; --k)
@@ -28,12 +28,12 @@ constexpr int piece_end(const char* reason, int size, int from) {
   return from + piece_length;
 }
 template <class Stage>
-constexpr int piece_begin(int piece) {  // of the one after the last: the size
+constexpr int piece_begin(int piece) {  // of the piece after the last, this is the size
   int at = 0;
   while (piece-- > 0) at = piece_end(Stage::value.refusal, Stage::value.size.refusal, at);
   return at;
 }
-// Of exactly its length: clang prints characters as numbers where zeros follow.
+// The result has exactly the piece's length, because clang prints characters as numbers where zeros follow.
 template <class Stage, int I>
 consteval auto piece_of() {
   constexpr int first = piece_begin<Stage>(I), length = piece_begin<Stage>(I + 1) - first;

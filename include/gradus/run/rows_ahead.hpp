@@ -1,9 +1,9 @@
-// This class prefetches the rows that a training step's sparse updates will change when the step begins: where they are
-// few, the latency of memory is most of the step, and it overlaps with the forward pass.
+// When a training step begins, this class prefetches the rows that its sparse updates will change: where there are few,
+// the latency of memory is most of the step, and so it overlaps with the forward pass.
 //
-// Which rows these are is a guess by the graph: a sparse gradient's row numbers come from a placeholder of as many
-// numbers of the same type, perhaps with others in place of some (embedding_lookup_sparse). A wrong guess costs time
-// alone.
+// Which rows these are is guessed from the graph: a sparse gradient's row numbers come from a placeholder of as many
+// numbers of the same type, perhaps with others in place of some (embedding_lookup_sparse). A wrong guess only costs
+// time.
 #pragma once
 #include <type_traits>
 #include <utility>
@@ -17,7 +17,7 @@ namespace gradus::inline GRADUS_BUILD::detail {
 
 class rows_ahead {
 public:
-  static constexpr std::size_t most = 256;  // rows: with a few slots each they fit the caches that are near
+  static constexpr std::size_t most = 256;  // rows: with a few slots each they fit the nearest caches
 
   // Analyses the updates of a training graph.
   void find(const runnable& r) {
@@ -29,8 +29,8 @@ public:
       if (const int from = placeholder_of(r, ids, r.at(ids), deepest); from >= 0) found_.push_back({i, from});
     }
   }
-  // Prefetches the rows of every such update that has few, of the variable and of its slots. Only where all variables
-  // are updated alike and some update may be sparse.
+  // For every such update that has few rows, prefetches those of the variable and of its slots. It does so only where
+  // all variables are updated alike and some update may be sparse.
   template <class Device, class Update, bool MayBeSparse = true>
   void ask(step_machine& m, variable_arena& variables) const {
     if constexpr (Update::uniform && MayBeSparse)

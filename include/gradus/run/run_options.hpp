@@ -1,4 +1,4 @@
-// run_options say how a session's run is made, and run_metadata holds its trace. tf.RunOptions and tf.RunMetadata
+// run_options define how a session's run is made, and run_metadata holds its trace, as tf.RunOptions and tf.RunMetadata
 // (1.15).
 //
 //   gradus::run_metadata told;
@@ -14,20 +14,21 @@ namespace gradus::inline GRADUS_BUILD {
 
 class cancellation;
 
-// TensorFlow's RunOptions.TraceLevel. Every level above no_trace measures every node.
+// This is TensorFlow's RunOptions.TraceLevel. Every level above no_trace measures every node.
 enum class trace_level : int { no_trace = 0, software_trace = 1, hardware_trace = 2, full_trace = 3 };
 
 struct run_options {
-  // The most time that each queue may let the run wait; then it raises deadline_exceeded. Unset: without a limit.
+  // The longest time that the run may wait in each queue; after it the run raises deadline_exceeded. Unset means no
+  // limit.
   std::optional<double> timeout_secs = {};
   trace_level trace = trace_level::no_trace;
-  // This ends the run where it waits in a queue, with an error of its kind: a coordinator's stopping(). It outlives the
-  // run. A monitored session and a supervisor give their own.
+  // If this is cancelled, a run that waits in a queue raises an error of its kind; a coordinator's stopping() is such
+  // an object. It must outlive the run. A monitored session and a supervisor pass their own.
   cancellation* stop = nullptr;
 };
 
 // Merges the options of several callers of one run: the longer timeout, the higher trace level, the first stop.
-// tf.train.MonitoredSession merges the options of hooks so.
+// tf.train.MonitoredSession merges the options of hooks in the same way.
 constexpr run_options merged_options(const run_options& a, const run_options& b) {
   run_options both = a;
   if (!a.timeout_secs || (b.timeout_secs && *b.timeout_secs > *a.timeout_secs)) both.timeout_secs = b.timeout_secs;

@@ -7,8 +7,8 @@
 //     ...
 //   }
 //
-// Runs come in their order of arrival: a run that has to wait is passed only by those that touch nothing of it, so that
-// neither readers nor writers starve.
+// Runs begin in their order of arrival: a run that has to wait is overtaken only by runs that touch none of its
+// variables, so that neither readers nor writers starve.
 //
 // A run that writes nothing begins and ends without a lock while no run excludes it: it counts itself on a cache line
 // of its thread and then checks whether its kind is closed, and a run that excludes it closes the kind first and then
@@ -39,12 +39,12 @@ public:
   ~run_order();
   run_order(const run_order&) = delete;
 
-  // Gives equal footprints one kind.
+  // Returns the kind for this footprint; equal footprints have one kind.
   kind& add(footprint of);
-  // The kind of run that excludes all others.
+  // Returns the kind of run that excludes all others.
   kind& alone() { return *alone_; }
 
-  // While this lives, a run of this kind is at work, on the thread that made it. Nothing is allocated.
+  // While this object lives, a run of this kind is at work, on the thread that made it. Nothing is allocated.
   class turn {
   public:
     turn(run_order& order, kind& k) : order_(order), kind_(k), counted_(order.begin(k)) {}
@@ -60,7 +60,7 @@ public:
 private:
   struct waiter;
 
-  // Where the run is counted; null: in the kind, under the mutex.
+  // Returns where the run is counted; null means in the kind, under the mutex.
   std::atomic<int>* begin(kind& k);
   void end(kind& k, std::atomic<int>* counted);
   bool may_begin(const kind& k, const waiter* behind) const;
@@ -68,7 +68,7 @@ private:
   std::mutex mutex_;
   task_condition changed_;
   std::vector<std::unique_ptr<kind>> kinds_;  // under the mutex
-  kind* alone_;                               // the first of them; asked for while others are added
+  kind* alone_;                               // the first of them; it may be read while others are added
   waiter *first_ = nullptr, *last_ = nullptr;
 };
 

@@ -12,7 +12,7 @@ public:
 
   footprint touches;
   bool only_reads;
-  std::vector<kind*> excludes;  // this one too if it writes
+  std::vector<kind*> excludes;  // these include the kind itself if it writes
   int at_work = 0;              // under the mutex: those that are not counted in `lines`
   int waiting = 0;              // under the mutex
   std::atomic<int> closed{0};   // runs that write, are at work or wait, and exclude this kind
@@ -35,12 +35,12 @@ public:
       if (has(touches.reads, x)) return true;
     return false;
   }
-  // A run that writes closes what it excludes for as long as it waits and works.
+  // A run that writes closes the kinds that it excludes for as long as it waits and works.
   void close_others(int by) {
     for (kind* const k : excludes) k->closed += by;
   }
 };
-// A run that waits, on its thread's stack.
+// A run that waits; it is on its thread's stack.
 struct run_order::waiter {
   kind* of;
   waiter* next = nullptr;
@@ -48,7 +48,7 @@ struct run_order::waiter {
 
 GRADUS_BODY run_order::run_order(const task_system& t) : changed_(t) {
   kinds_.push_back(
-      std::make_unique<kind>(footprint{}, true));  // alone: every kind that is added excludes it, and it them
+      std::make_unique<kind>(footprint{}, true));  // alone: it and every kind that is added exclude each other
   alone_ = kinds_[0].get();
   alone_->excludes.push_back(alone_);
 }
@@ -68,14 +68,14 @@ GRADUS_BODY run_order::kind& run_order::add(footprint of) {
     if (i != 0 && !k->clashes_with(made->touches)) continue;
     made->excludes.push_back(k);
     k->excludes.push_back(made.get());
-    if (!k->only_reads) made->closed += k->at_work + k->waiting;  // which will open it as they end
+    if (!k->only_reads) made->closed += k->at_work + k->waiting;  // they open it as they end
   }
   if (!made->only_reads) made->excludes.push_back(made.get());
   kinds_.push_back(std::move(made));
   return *kinds_.back();
 }
 
-// Of those that wait, the ones before `behind` count; null: all of them.
+// Of the waiting runs, those before `behind` count; if it is null, all of them.
 GRADUS_BODY bool run_order::may_begin(const kind& k, const waiter* behind) const {
   for (const kind* const other : k.excludes)
     if (!other->is_idle()) return false;
@@ -92,7 +92,7 @@ GRADUS_BODY std::atomic<int>* run_order::begin(kind& k) {
     --*mine;
   }
   std::unique_lock lock(mutex_);
-  if (mine != nullptr && first_ != nullptr) changed_.notify_all();  // somebody may have seen it counted
+  if (mine != nullptr && first_ != nullptr) changed_.notify_all();  // a waiting run may have seen it counted
   if (!k.only_reads) k.close_others(1);
   if (!may_begin(k, nullptr)) {
     waiter me{&k};
@@ -105,7 +105,7 @@ GRADUS_BODY std::atomic<int>* run_order::begin(kind& k) {
     for (waiter* w = first_; w != &me; w = w->next) before = w;
     (before == nullptr ? first_ : before->next) = me.next;
     if (last_ == &me) last_ = before;
-    if (first_ != nullptr) changed_.notify_all();  // who waited behind this one may be free of it
+    if (first_ != nullptr) changed_.notify_all();  // a run that waited behind this one may begin now
   }
   ++k.at_work;
   return nullptr;

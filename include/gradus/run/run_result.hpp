@@ -1,5 +1,5 @@
 // A run_result holds the fetched tensors of a session's run, as views of memory that is theirs while the result lives.
-// Then the session's next run of the same fetches takes the memory again; a result does not outlive its session.
+// After that the session's next run of the same fetches uses the memory again; a result must not outlive its session.
 //
 //   const auto y = s.run("y", {{"x", data}});            // a run_result: a const_tensor_view
 //   const auto both = s.run({"y", "loss"}, feeds);       // run_results: both[0], both[1]
@@ -37,16 +37,16 @@ private:
 template <class T>
 using line_vector = std::vector<T, line_allocator<T>>;
 
-// A machine of one set of fetches with the state of one run. Sets of fetches keep theirs for the next run.
+// A machine of one set of fetches with the state of one run. A set of fetches keeps these for its next runs.
 struct alignas(alignment) run_memory {
   step_machine machine;
   line_vector<const_tensor_view> results;   // of the fetches
-  line_vector<const_tensor_view> operands;  // of the ops that run behind the kernels
+  line_vector<const_tensor_view> operands;  // of the ops that run after the kernels
   std::vector<aligned_buffer> copies;       // of results that are variables, which other runs may change
-  std::vector<feed> given;                  // the values of placeholders that ops gave,
-  std::vector<feed> feeds;                  // and with it all that is fed
+  std::vector<feed> given;                  // the values of placeholders that ops set,
+  std::vector<feed> feeds;                  // and with them everything that is fed
   line_vector<int> fed;                     // the placeholder of each feed, in the session's graph
-  std::vector<std::shared_ptr<void>> kept;  // memory of the ops before and behind
+  std::vector<std::shared_ptr<void>> kept;  // memory of the ops before and after the kernels
   std::int64_t number = -1;                 // of a run that draws random numbers
   run_memory* next_idle = nullptr;
 };
@@ -84,12 +84,12 @@ private:
 class run_results {
 public:
   explicit run_results(detail::run_lease lease) : lease_(std::move(lease)), size_(lease_->results.size()) {}
-  // The first so many.
+  // Takes the first n of them.
   run_results(run_results&& all, std::size_t n) : run_results(std::move(all.lease_), n) {}
 
   std::size_t size() const { return views().size(); }
   const const_tensor_view& operator[](std::size_t i) const { return views()[i]; }
-  auto begin() const { return views().begin(); }  // so it is a std::span<const const_tensor_view>, too
+  auto begin() const { return views().begin(); }  // with end(), this makes it a std::span<const const_tensor_view>, too
   auto end() const { return views().end(); }
 
 private:
@@ -105,7 +105,7 @@ private:
 class run_result : public const_tensor_view {
 public:
   explicit run_result(detail::run_lease lease) : const_tensor_view(lease->results[0]), lease_(std::move(lease)) {}
-  // The first of several.
+  // Takes the first of several.
   explicit run_result(run_results&& all) : run_result(std::move(all.lease_)) {}
 
 private:

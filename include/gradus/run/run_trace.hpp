@@ -1,5 +1,5 @@
-// A run_trace measures the calls of one run of a session, for its run_metadata. It is a step_profile (run/profile.hpp)
-// behind a door, so that a program that runs a session compiles nothing of it.
+// A run_trace measures the calls of one run of a session, for its run_metadata. It hides a step_profile
+// (run/profile.hpp) behind this interface, so that a program that runs a session does not compile it.
 #pragma once
 #include <memory>
 
@@ -14,7 +14,7 @@ public:
   run_trace(const run_trace&) = delete;
   ~run_trace();
 
-  // The calls that an executor makes.
+  // An executor makes these calls.
   void start(int thread);
   void end(int thread, int call, int part, int parts);
 

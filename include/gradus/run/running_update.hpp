@@ -15,7 +15,7 @@ namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
 
-// A variable that an optimizer brings, and its value before the first step.
+// A variable that an optimizer adds to the graph, and its value before the first step.
 struct optimizer_variable {
   const graph* g;
   int node;
@@ -33,7 +33,7 @@ struct planned_update {
   dtype type = dtype::none;
   bool sparse = false;
   constraint limit = {};
-  std::array<int, Mirrors + 1> slots{};  // nodes of the mirrors' variables, -1: not kept
+  std::array<int, Mirrors + 1> slots{};  // nodes of the mirrors' variables, -1 for one that is not kept
 };
 template <std::size_t Mirrors>
 struct planned_train_op {
@@ -44,13 +44,13 @@ struct planned_train_op {
   std::vector<planned_update<Mirrors>> updates;
 };
 
-// A train op at work in a session: an update with a state of its own, which a step brings in from the graph's variables
-// and takes back there.
+// A train op at work in a session: an update with a state of its own, which a step reads from the graph's variables and
+// writes back to them.
 template <class Device, class Update>
 class running_update final : public graph_update {
 public:
   using plan_type = planned_train_op<Update::mirror_count>;
-  // The sums over all gradients must be known before the first update.
+  // True if the sums over all gradients must be known before the first update.
   static constexpr bool knows_all = update_step<Update>::rounds != 0;
 
   running_update(const Update& update, const plan_type& plan, std::vector<optimizer_variable> variables)
@@ -101,7 +101,7 @@ private:
   plan_type plan_;
   std::vector<optimizer_variable> variables_;
   std::vector<work> works_;
-  state_list state_;  // into step_.update
+  state_list state_;  // its entries point into step_.update
 
   static std::int64_t integer(dtype type, const std::byte* p) {
     switch (type) {
@@ -112,13 +112,13 @@ private:
     default: return static_cast<std::int64_t>(*reinterpret_cast<const float*>(p));
     }
   }
-  // Where the operands of update u stand among those of a node.
+  // Returns how many operands update u has among those of a node.
   int operands(std::size_t u) const {
     int n = plan_.updates[u].sparse ? 3 : 2;
     for (std::size_t k = 0; k < Update::mirror_count; ++k) n += plan_.updates[u].slots[k] >= 0;
     return n;
   }
-  // f(variable_step) of update u, whose operands begin at `first`.
+  // Calls f(variable_step) for update u, whose operands begin at `first`.
   template <class F>
   void with_step(std::size_t u, const runnable& r, const bound_call& c, std::int64_t batch_size, int first, F f) {
     if (plan_.updates[u].type == float64)
@@ -135,7 +135,7 @@ private:
     const auto size = static_cast<std::size_t>(count(resolve(node_of(1).dims, batch_size)));
     gradient_view<T> g{reinterpret_cast<const T*>(at[1]), size, nullptr, false, 0, {}};
     if (p.sparse) {
-      static constexpr std::int64_t no_row = 0;  // an empty list of rows is a list
+      static constexpr std::int64_t no_row = 0;  // so that an empty list of rows is not null
       g.rows = at[2] != nullptr ? static_cast<const void*>(at[2]) : &no_row;
       g.wide = node_of(2).type == int64;
       g.row_count = static_cast<std::size_t>(count(resolve(node_of(2).dims, batch_size)));

@@ -1,6 +1,6 @@
-// A schedule fixes which thread makes which call, in which order, and which waits for which: by the graph's edges and
-// an estimate of each call's time, once per graph and size of batch. Large calls are divided; updates start as soon as
-// the edges let them.
+// A schedule fixes which thread makes which call, in which order, and which call waits for which. It follows from the
+// graph's edges and an estimate of each call's time, once per graph and size of batch. Large calls are divided; updates
+// start as soon as the edges allow it.
 #pragma once
 #include <algorithm>
 #include <bit>
@@ -17,7 +17,7 @@ struct work_division {
   double start_ns = 5000;     // of a step on several threads, against one on the caller's alone
   double worth = 0.85;        // the share of one thread's time that a step must not exceed, or it stays on one
 
-  // Of work that takes so long on one thread and can be divided.
+  // Returns the number of parts for work that takes so long on one thread and can be divided.
   int parts_of(double ns, int threads) const;
 };
 
@@ -34,12 +34,12 @@ namespace detail {
 inline constexpr double call_ns = 20, bytes_in_ns = 12, flops_in_ns = 80;
 
 double elements_of(const node& n, std::int64_t batch_size);
-// Of one element of an expression, without its memory.
+// Returns the time of one element of an expression, without its memory.
 double formula_ns(const card& op);
 
 }  // namespace detail
 
-// The update of a variable of so many bytes.
+// Returns the time of the update of a variable of so many bytes.
 inline double dense_update_ns(double bytes) { return detail::call_ns + 3 * bytes / detail::bytes_in_ns; }
 
 detail::work work_of(const runnable& r, int call_index, std::int64_t batch_size);
@@ -50,17 +50,17 @@ public:
     int call;
     int part = 0, parts = 1;
     int first_wait = 0, wait_count = 0;
-    bool awaited = false;  // by another thread
+    bool awaited = false;  // whether another thread waits for it
   };
   struct wait {
-    int thread, tasks;  // so many of its tasks must be done
+    int thread, tasks;  // how many of its tasks must be done
   };
   std::vector<std::vector<task>> lists;  // of each thread
   std::vector<wait> waits;
   double one_ns = 0, all_ns = 0;  // estimates: on one thread, on all
-  bool serial = true;             // it gains nothing, or too little: run the calls in order, on the caller
+  bool serial = true;             // threads gain nothing, or too little: the calls run in order, on the caller
 
-  // `session_divides(node)`: whether a call that the session runs may be divided.
+  // `session_divides(node)` returns whether a call that the session runs may be divided.
   template <class Divides>
   schedule(const runnable& r, std::int64_t batch_size, int threads, const work_division& d,
            const Divides& session_divides)

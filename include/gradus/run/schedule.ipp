@@ -51,7 +51,7 @@ GRADUS_BODY detail::work work_of(const runnable& r, int call_index, std::int64_t
   else if (op.starts_with("Attention"))
     w.flops = (op.ends_with("Grad") ? 8 : 2) * extent(0) * extent(1) * extent(2) * extent(2) * (extent(3) + 16);
   w.ns += w.flops / detail::flops_in_ns;
-  if (n.op == &cards::apply) {  // of rows, no more is touched than comes
+  if (n.op == &cards::apply) {  // an update of rows touches no more than its gradient has
     const double gradient = bytes(r.graph.view.edges[n.first + 1]);
     w.ns = n.inputs == 2 ? dense_update_ns(gradient) : w.ns + 9 * gradient / detail::bytes_in_ns;
     return w;
@@ -79,7 +79,7 @@ GRADUS_BODY schedule::schedule(const runnable& r, std::int64_t batch_size, int t
   const graph_view& v = r.graph.view;
   const int count = r.program.call_count;
   const auto at = [](auto& x, int i) -> auto& { return x[static_cast<std::size_t>(i)]; };
-  // What every call waits for: calls, seen through views and groups. And how many still wait.
+  // What every call waits for: calls, also through views and groups. And for how many it still waits.
   std::vector<std::vector<int>> behind(static_cast<std::size_t>(v.size)), before(static_cast<std::size_t>(count)),
       after(static_cast<std::size_t>(count));
   std::vector<int> call_of(static_cast<std::size_t>(v.size), -1), open(static_cast<std::size_t>(count), 0);
@@ -100,7 +100,7 @@ GRADUS_BODY schedule::schedule(const runnable& r, std::int64_t batch_size, int t
   lists.resize(static_cast<std::size_t>(threads));
   std::vector<double> busy(lists.size(), 0);
   std::vector<std::vector<place>> places(static_cast<std::size_t>(count));
-  std::vector<int> seen(lists.size() * lists.size(), 0);  // how much of u is known done to t
+  std::vector<int> seen(lists.size() * lists.size(), 0);  // how many finished tasks of thread u thread t knows of
   std::vector<int> ready;
   const auto put = [&](int c) {
     const detail::work w = work_of(r, c, batch_size);
@@ -115,7 +115,7 @@ GRADUS_BODY schedule::schedule(const runnable& r, std::int64_t batch_size, int t
         for (const place& p : at(places, b)) start = std::max(start, p.end + (p.thread == t ? 0 : d.hand_over_ns));
       return start;
     };
-    int first = 0;  // parts lie on threads 0, 1 ...: an array's parts stay where they were made
+    int first = 0;  // parts are on threads 0, 1, ..., so that an array's parts stay where they were made
     if (parts == 1)
       for (int t = 1; t < threads; ++t)
         if (start_on(t) < start_on(first)) first = t;
@@ -140,7 +140,7 @@ GRADUS_BODY schedule::schedule(const runnable& r, std::int64_t batch_size, int t
   };
   for (int c = 0; c < count; ++c) {
     if (at(places, c).empty() && at(open, c) == 0) put(c);
-    while (!ready.empty()) {  // updates as early as may be: their gradients are still in the cache
+    while (!ready.empty()) {  // updates as early as possible: their gradients are still in the cache
       const int update = ready.back();
       ready.pop_back();
       if (at(places, update).empty()) put(update);

@@ -15,7 +15,7 @@
 // Any threads may call `run` at once, also with the same fetches: each run has memory of its own, and its result keeps
 // it. A run that writes a variable excludes the runs that read or write that variable, and only those, so a result
 // never holds half of an update. (TensorFlow promises less: an update may tear without use_locking.) The session keeps
-// its memory of overlapping runs: as much as there were runs at once.
+// its memory for overlapping runs: as much as there were runs at once.
 //
 // Random operations draw new numbers in every run that draws: each such run takes the next number of the variable
 // "random_step" when it starts, as a stepper takes its step. A saver saves a session (`remembers`): variables, slots,
@@ -34,7 +34,7 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// Policies are: an executor, operations of yours, optimizers of the graph, the treatment of subnormal numbers,
+// The policies are: an executor, operations of yours, optimizers of the graph, the treatment of subnormal numbers,
 // resources that are shared with other sessions.
 template <class Device = default_device, class... Policies>
 class session final : public base_session {
@@ -51,10 +51,11 @@ class session final : public base_session {
   using user_ops = policy_of<kind::operations, no_ops, Policies...>;
 
 public:
-  // The graph is used as it is now; it must stay as it is and outlive the session. Error: invalid_argument if a
+  // The graph is used as it is now; it must not change and must outlive the session. Raises invalid_argument if a
   // variable has another dtype or shape than the one of its name in shared resources.
   explicit session(graph& g, Policies... policies) : session(box_of(policies...), g, policies...) {}
-  // Takes resources that are known when the program runs; they outlive the session. It excludes a policy of resources.
+  // Takes resources that are known only when the program runs; they must outlive the session. This excludes a policy of
+  // resources.
   session(session_resources& shared, graph& g, Policies... policies)
     requires(!(detail::is_of<kind::resources, const Policies&>() || ...))
       : session(&shared, g, policies...) {}
@@ -113,8 +114,8 @@ template <class... Policies>
 session(graph&, Policies...) -> session<default_device, Policies...>;
 
 // Returns a function that makes sessions of this graph with these policies on demand, for a session manager or a
-// monitored session. The graph outlives them. The function also takes session_resources, for a caller that knows only
-// then whose variables the session shares (a server's).
+// monitored session. The graph must outlive them. The function also takes session_resources, for a caller (a server)
+// that knows only then whose variables the session shares.
 template <class Device = default_device, class... Policies>
 auto sessions_of(graph& g, Policies... policies) {
   return [&g, policies... ]<class... Shared>(Shared & ... shared) -> std::unique_ptr<base_session>

@@ -1,5 +1,5 @@
 // session_core is the core of a session (run/base_session.hpp): it finds fetches and feeds, keeps the prepared run of
-// each set of fetches, and knows the variables of its graph.
+// each set of fetches, and holds the variables of its graph.
 #pragma once
 #include <array>
 #include <atomic>
@@ -20,26 +20,26 @@
 namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
-// Copies a feed into its placeholder, or only checks it if `to` is null; flat data is taken where the number of
+// Copies a feed into its placeholder, or only checks it if `to` is null; flat data is accepted if the number of
 // elements fits.
 void accept_feed(std::string_view name, const shape& dims, dtype type, std::int64_t batch_size,
                  const const_tensor_view& data, std::byte* to);
 // Returns the number of examples of a feed; -1 if its placeholder has no batch extent.
 std::int64_t batch_of(std::string_view name, const shape& dims, const const_tensor_view& data);
 
-// A set of fetches: the part of the graph that they need, planned, and the memory of the runs of it. As many runs as
-// overlap have memory of their own; a run that is over leaves its memory to the next.
+// A set of fetches: the part of the graph that they need, planned, and the memory of its runs. Runs that overlap have
+// memory of their own; a run that is over leaves its memory to the next.
 class prepared_run final : public run_memory_owner {
 public:
   struct placeholder {
     int original, node;  // in the session's graph, and in the part
   };
-  // An op that the session runs before its kernels or behind them.
+  // An op that the session runs before its kernels or after them.
   struct own_op {
     const session_card* op;
     int original;                  // its node in the session's graph
-    bool asked = true;             // before: not only placeholders wait for it
-    std::vector<int> filled = {};  // before: the placeholders that hang on it, in the session's graph
+    bool asked = true;             // before: not only placeholders depend on it
+    std::vector<int> filled = {};  // before: the placeholders that depend on it, in the session's graph
     int first_operand = 0;         // after: among the outputs of the part
   };
   std::vector<int> fetches;
@@ -49,16 +49,16 @@ public:
   std::vector<placeholder> placeholders;
   std::vector<resource_variable*> variables;  // of the part, in its order
   std::vector<bool> reads;                    // of these
-  std::vector<resource_variable*> assigned;   // have a value after a run
+  std::vector<resource_variable*> assigned;   // these have a value after a run
   resource_variable* counts_draws = nullptr;  // random_step, unless the part writes it itself
-  bool draws = false;                         // random numbers
+  bool draws = false;                         // whether it draws random numbers
   run_order::kind* kind = nullptr;
 
   prepared_run* next = nullptr;  // of the session's list
 
-  // True if these bytes are a variable's of this run, which may change them.
+  // Returns true if these bytes are a variable's of this run, which may change them.
   bool is_of_a_variable(const const_tensor_view& data) const;
-  // Memory of a run that is over, or new.
+  // Returns the memory of a run that is over, or new memory.
   run_lease take();
   void take_back(run_memory& m) override;
 
@@ -70,7 +70,7 @@ private:
   std::array<place, thread_slots> idle_;
   std::mutex mutex_;
   std::vector<std::unique_ptr<run_memory>> all_;
-  run_memory* more_idle_ = nullptr;  // for which there was no place
+  run_memory* more_idle_ = nullptr;  // memory for which there was no place
 
   std::unique_ptr<run_memory> make();
 };
@@ -85,30 +85,30 @@ public:
   resource_variable& variable(std::string_view name) const;  // error: not_found
   resource_variable* random_step() const { return random_step_; }
 
-  // The train op that a node belongs to; null: none.
+  // Returns the train op that a node belongs to, or null.
   graph_update* update_of(const graph_view& v, int id) const;
   std::vector<std::unique_ptr<graph_update>>& updates() { return updates_; }
-  // Calls start(v) for each that has no value, unless an optimizer gives it one or it is computed. It runs in a turn
-  // alone.
+  // Calls start(v) for each variable that has no value, unless an optimizer gives it one or it is computed. It must run
+  // in a turn of the kind `alone`.
   void start_drawn(std::span<resource_variable* const> among, const std::function<void(resource_variable&)>& start);
-  // Optimizers give theirs to those that have none. In a turn alone.
+  // Lets optimizers start their variables that have no value. It must run in a turn of the kind `alone`.
   void start_updates(std::span<resource_variable* const> among);
 
-  // Returns the prepared run of these fetches; null: none yet.
+  // Returns the prepared run of these fetches, or null if there is none yet.
   prepared_run* prepared_for(std::span<const fetch> fetches);
-  // Makes it, unless another thread has meanwhile. `build` has the pruned graph made ready.
+  // Makes it, unless another thread has meanwhile. `build` makes the pruned graph ready to run.
   using builder = std::function<runnable(graph pruned, std::shared_ptr<const void>& keeps)>;
   prepared_run& prepare(std::span<const fetch> fetches, bool concurrent, const builder& build);
-  // Checks the feeds, and the values that ops gave to placeholders that are not fed. The run reads them where they lie,
-  // if they are whole cache lines, and else a copy; machine.take_back() when it has ended.
+  // Checks the feeds, and the values that ops gave to placeholders that are not fed. The run reads them in place if
+  // they are whole cache lines, and else a copy; call machine.take_back() when it has ended.
   void take_feeds(const prepared_run& p, run_memory& m, std::span<const feed> feeds) const;
-  // Returns whether every placeholder that hangs on the op is fed.
+  // Returns whether every placeholder that depends on the op is fed.
   bool is_fed(const prepared_run::own_op& op, std::span<const feed> feeds) const;
-  // Before the calls of a run, and after them; both in its turn.
+  // These run before the calls of a run and after them; both in its turn.
   void start(const prepared_run& p, run_memory& m) const;
   void finish(const prepared_run& p, run_memory& m) const;
 
-  // The node of a fetch or a feed. Errors: not_found, invalid_argument.
+  // Returns the node of a fetch or a feed. Raises not_found or invalid_argument.
   int id_of(const graph* g, int id, std::string_view name) const;
   void remembers(state_list& list);
 
@@ -130,7 +130,7 @@ private:
   // Checks feeds for the placeholders `fed`.
   std::int64_t check_feeds(const prepared_run& p, std::span<const feed> feeds, std::span<const int> fed) const;
   void check_updates(const runnable& r, bool concurrent) const;
-  // Finds the ops that the session runs by itself; gives the part its outputs.
+  // Finds the ops that the session runs by itself; adds their operands to the outputs of the part.
   void take_own_ops(prepared_run& p, graph& part) const;
   std::unique_ptr<prepared_run> made_for(std::span<const fetch> fetches, bool concurrent, const builder& build) const;
 };

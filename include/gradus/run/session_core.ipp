@@ -198,8 +198,8 @@ GRADUS_BODY int session_core::feed_id(const feed& f) const {
   return id;
 }
 
-// Every feed fits its placeholder, needed or not. Gives the number of examples: that of the feeds that are needed, of
-// the others if none of those says, -1 if none does.
+// Checks that every feed fits its placeholder, needed or not. Returns the number of examples: that of the feeds that
+// are needed; if none of them has a batch, that of the others; else -1.
 GRADUS_BODY std::int64_t session_core::check_feeds(const prepared_run& p, std::span<const feed> feeds,
                                                    std::span<const int> fed) const {
   std::int64_t needed = -1, other = -1;
@@ -289,8 +289,8 @@ GRADUS_BODY void session_core::finish(const prepared_run& p, run_memory& m) cons
 
 // --- what is prepared
 
-// Updates need an optimizer that knows their rule. Calls run side by side have nothing that orders an update and
-// another reader of its slots.
+// Updates need an optimizer, which holds their rule. If calls run side by side, nothing orders an update and another
+// reader of its slots.
 GRADUS_BODY void session_core::check_updates(const runnable& r, bool concurrent) const {
   const graph_view& v = r.graph.view;
   for (int i = 0; i < v.size; ++i) {
@@ -414,7 +414,7 @@ GRADUS_BODY std::unique_ptr<prepared_run> session_core::made_for(std::span<const
     for (int e = n.first + (overwritten ? 1 : 0), end = n.first + n.inputs; e < end; ++e)
       used[static_cast<std::size_t>(v.edges[e])] = true;
     if (overwritten) p->assigned.push_back(at(v.edges[n.first]));
-    // A train op writes slots and the optimizer's state too; which of its operands they are is the optimizer's affair.
+    // A train op writes slots and the optimizer's state too; only the optimizer defines which of its operands they are.
     if (n.op->is(trait::writes) || is_graph_update(n.op))
       for (int e = n.first, end = n.first + (is_graph_update(n.op) ? n.inputs : 1); e < end; ++e)
         if (resource_variable* const w = at(v.edges[e])) written.push_back(w);

@@ -1,4 +1,4 @@
-// session_options are the settings of TensorFlow's ConfigProto that a run of this library has a use for.
+// session_options are the settings of TensorFlow's ConfigProto that a run of this library uses.
 #pragma once
 #include <string>
 #include <vector>
@@ -8,11 +8,12 @@
 namespace gradus::inline GRADUS_BUILD {
 
 struct session_options {
-  // A node whose device is not there is computed elsewhere. Held for the cluster: one process has one device.
+  // A node whose device is missing is computed elsewhere. This is kept for the cluster: one process has one device.
   bool allow_soft_placement = false;
-  // The tasks that the session needs ("/job:ps", "/job:worker/task:1"); empty: all of them. Held for the cluster.
+  // The tasks that the session needs ("/job:ps", "/job:worker/task:1"); empty: all of them. This is kept for the
+  // cluster.
   std::vector<std::string> device_filters = {};
-  // Variables of its own, on a server whose sessions share theirs otherwise.
+  // The session has variables of its own, on a server whose sessions otherwise share theirs.
   bool isolate_session_state = false;
 
   friend bool operator==(const session_options&, const session_options&) = default;

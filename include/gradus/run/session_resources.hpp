@@ -3,11 +3,10 @@
 //
 //   gradus::session_resources box;
 //   gradus::session trains(g, opt, gradus::shared_resources(box));
-//   gradus::session looks(h, gradus::shared_resources(box));      // a variable of h and g with one name is one
-//   variable
+//   gradus::session looks(h, gradus::shared_resources(box));   // variables of g and h of one name are one variable
 //
-// As on a TensorFlow server, where sessions share variables by name. The resources outlive their sessions, and a later
-// session may bring more variables. Runs of all these sessions are ordered together: a run that writes a variable
+// Sessions share variables by name, as on a TensorFlow server. The resources must outlive their sessions, and a later
+// session may add more variables. Runs of all these sessions are ordered together: a run that writes a variable
 // excludes the runs that read or write it.
 #pragma once
 #include <atomic>
@@ -31,7 +30,8 @@ struct resources {};  // whose variables a session uses: its own, or shared_reso
 }  // namespace kind
 
 namespace detail {
-// A variable at an address that stays. A run holds a turn of the order while it reads `initialized` and the memory.
+// A variable at an address that does not change. A run holds a turn of the order while it reads `initialized` and the
+// memory.
 struct resource_variable {
   std::string name;
   dtype type = dtype::none;
@@ -48,24 +48,24 @@ struct resource_variable {
 }  // namespace detail
 
 namespace detail {
-// The switch that ends a session from outside.
+// Through this a session is closed from outside.
 struct session_end {
-  cancellation closing;  // of kind aborted: its variables are gone
+  cancellation closing;  // of kind aborted if its variables are gone
 };
 }  // namespace detail
 
 class session_resources {
 public:
-  // Runs wait by `t`.
+  // Runs wait by means of `t`.
   explicit session_resources(const task_system& t = {}) : tasks_(t), order_(t) {}
   session_resources(const session_resources&) = delete;
   session_resources& operator=(const session_resources&) = delete;
 
-  // Variables so far.
+  // Returns the number of variables so far.
   std::size_t size() const;
   bool has(std::string_view name) const;
   bool is_variable_initialized(std::string_view name) const;
-  // Takes every value and every object away, as tf.Session.reset: the next run of a session raises until it is
+  // Removes every value and every object, as tf.Session.reset: the next run of a session raises until the session is
   // initialized. It waits for the runs at work. A session that has used an object before keeps that one; make another
   // session.
   void reset();
@@ -73,24 +73,24 @@ public:
   // Closes the sessions that share these resources, and later ones: calls that wait in their queues raise cancelled,
   // and a later run failed_precondition.
   void close_sessions(const std::string& why);
-  // Closes the present sessions, since their server is about to go: waiting calls and a later run raise aborted, upon
-  // which a monitored session makes another one.
+  // Closes the present sessions, since their server is about to be destroyed: waiting calls and a later run raise
+  // aborted, after which a monitored session makes another one.
   void abort_sessions(const std::string& why);
-  // A session comes and goes.
+  // A session calls these when it is made and when it is destroyed.
   void enter(detail::session_end& s);
   void leave(detail::session_end& s);
 
-  // An object beside the variables, such as a queue: found by its name, or made and kept as long as these resources.
-  // Any thread; `make` runs under a lock.
-  // Error: unimplemented where they refuse objects.
+  // Returns an object beside the variables, such as a queue: it is found by its name, or made and kept as long as these
+  // resources. Any thread may call this; `make` runs under a lock. Raises unimplemented where these resources refuse
+  // objects.
   std::shared_ptr<void> object(std::string_view name, const std::function<std::shared_ptr<void>()>& make);
-  // For variables that are elsewhere, and objects with them.
+  // From now on `object` raises; for variables, and objects with them, that are elsewhere.
   void refuse_objects(const std::string& why) { no_objects_ = why; }
-  // What blocks and sleeps for these resources.
+  // Returns the system by which these resources block and sleep.
   const task_system& tasks() const { return tasks_; }
 
-  // The variable of this name; made, with zeros and without a value, if there is none. Error: invalid_argument, which
-  // names both, if the one that is there has another dtype or shape.
+  // Returns the variable of this name; if there is none it is made, with zeros and without a value. Raises
+  // invalid_argument, which names both, if the existing one has another dtype or shape.
   detail::resource_variable& declare(const variable_info& v);
   detail::run_order& order() { return order_; }
 
@@ -108,7 +108,7 @@ private:
   detail::resource_variable* find(std::string_view name) const;
 };
 
-// A policy of a session: its variables are those of `box`, which outlives it.
+// A policy of a session: its variables are those of `box`, which must outlive it.
 class shared_resources {
 public:
   using policy_for = kind::resources;

@@ -40,7 +40,7 @@ GRADUS_BODY void session_resources::reset() {
   objects_.clear();
 }
 
-// The mutex is held while they are closed, so that none of them ends under the call.
+// The mutex is held while they are closed, so that no session is destroyed during the call.
 GRADUS_BODY void session_resources::close_sessions(const std::string& why) {
   const std::lock_guard lock(sessions_mutex_);
   if (closed_.empty()) closed_ = why;

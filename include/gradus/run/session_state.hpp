@@ -9,9 +9,9 @@
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
-// State of a session in a checkpoint: the names of the variables that have no value, each with a zero byte behind it.
-// Local variables are not in checkpoints. In a checkpoint without it, such as TensorFlow's, each tensor is a value; a
-// random stream that is not in it begins, unless it has begun.
+// The state of a session in a checkpoint: the names of the variables that have no value, each followed by a zero byte.
+// Local variables are not in checkpoints. In a checkpoint without this entry, such as TensorFlow's, each tensor is a
+// value; a random stream that is not in it begins, unless it has begun.
 class variables_without_value final : public blob {
 public:
   explicit variables_without_value(const std::vector<resource_variable*>& variables) : variables_(variables) {}
@@ -23,9 +23,10 @@ private:
   const std::vector<resource_variable*>& variables_;
 };
 
-// The number of a run that draws: one more than that of the last one. Runs that start side by side take different ones.
+// Returns the number of a run that draws: one more than that of the last one. Runs that start side by side get
+// different numbers.
 std::int64_t take_number(std::int64_t& last);
-// The number of the last one, while others may take theirs.
+// Returns the number of the last one, while others may take theirs.
 std::int64_t last_number(const std::int64_t& last);
 // True if a node reads the seed and the position of the random stream (ops/random.hpp).
 bool draws_numbers(const runnable& r);

@@ -43,7 +43,7 @@ GRADUS_BODY void variables_without_value::load_lacking(const state_list& list) {
 GRADUS_BODY std::int64_t take_number(std::int64_t& last) {
   if constexpr (__atomic_always_lock_free(sizeof last, nullptr))
     return __atomic_add_fetch(&last, 1, __ATOMIC_RELAXED);
-  else  // a board of 32 bits, where nothing runs side by side
+  else  // a 32-bit board, where nothing runs side by side
     return ++last;
 }
 

@@ -28,28 +28,28 @@ struct slot_storage {};  // how a static stepper stores the slots of its rule: s
 }  // namespace kind
 
 // The slots of the rule (Adam's m and v) are stored as bfloat16 or as int8. A step widens them, computes in float32,
-// and rounds the results to one of the two neighbours at random, the nearer one with the greater chance, so that the
-// mean is the exact value: a slot that changes by less than the resolution, as Adam's v does in every step, still moves
-// (Gupta et al. 2015, "Deep learning with limited numerical precision", arXiv:1502.02551, section 3). Parameters,
+// and rounds the results to one of the two neighbours at random, the nearer one with the greater probability, so that
+// the mean is the exact value: a slot that changes by less than the resolution, as Adam's v does in every step, still
+// moves (Gupta et al. 2015, "Deep learning with limited numerical precision", arXiv:1502.02551, section 3). Parameters,
 // gradients, averages and sums of gradients stay float32.
 //
-// slots<int8>: 64 elements have a scale, a float32, and each a code q from -127 to 127, which stands for
+// With slots<int8>, 64 elements have one scale, a float32, and each has a code q from -127 to 127, which stands for
 // sign(q) q^4 scale; the element of greatest magnitude has code 127 or -127. The fourth power gives eight decades below
 // that one (Dettmers et al. 2022, "8-bit optimizers via block-wise quantization", arXiv:2110.02861, uses a table for
-// this). What lies further below is rounded to 0 or to the scale, with the exact mean but for the last 16th of the
+// this). What lies further below is rounded to 0 or to the scale, with the exact mean except for the last 16th of the
 // scale; where none of the 64 is negative, it is rounded up, since rules divide by the root of such slots, and a 0
 // there would make a step without bound. An element that is infinite or NaN makes its 64 NaN; 64 that are all below
-// 2^-95 become 0. Memory: n + 4 ceil(n / 64) bytes for n elements.
+// 2^-95 become 0. The memory is n + 4 ceil(n / 64) bytes for n elements.
 //
 // Checkpoints hold the slots as bfloat16; or as int8, the codes, with the scales beside them under the slot's name and
-// "/scale". The random numbers are a function of (seed, variable, slot, step, element): a run that is resumed has the
-// same bits. They have nothing to do with the run's seed. TensorFlow and PyTorch round slots of 16 bits to nearest;
-// bitsandbytes, its 8-bit ones.
+// "/scale". The random numbers are a function of (seed, variable, slot, step, element), so a run that is resumed has
+// the same bits; the seed is not the run's. TensorFlow and PyTorch round slots of 16 bits to nearest, and
+// bitsandbytes does the same with its 8-bit ones.
 //
-// For rules on numbers, with or without a clip by the global norm and an average. Refused: rules that measure tensors
-// or evaluate elsewhere, groups of rules, freeze, accumulate, loss scales; constraints, gradients that come as rows,
-// float64; as int8, rules whose variable is computed from their slots alone (ftrl, adagrad_da); when the trainer is
-// made, slots that start as a copy of their variable (invalid_argument).
+// The policy is for rules on numbers, with or without a clip by the global norm and an average. The compiler refuses
+// rules that measure tensors or evaluate elsewhere, groups of rules, freeze, accumulate, loss scales; constraints,
+// gradients that come as rows, float64; and, as int8, rules whose variable is computed from their slots alone (ftrl,
+// adagrad_da). Slots that start as a copy of their variable are refused when the trainer is made (invalid_argument).
 template <dtype Type>
 struct slots {
   static_assert(Type == bfloat16 || Type == int8,
@@ -66,7 +66,7 @@ template <class Policy>
 inline constexpr dtype slot_type = float32;
 template <dtype Type>
 inline constexpr dtype slot_type<slots<Type>> = Type;
-// As what the slots are stored.
+// The type that the slots are stored as.
 template <class... Policies>
 inline constexpr dtype stored_slot_type = slot_type<policy_of<kind::slot_storage, float_slots, Policies...>>;
 
@@ -80,19 +80,19 @@ inline constexpr bool has_root =
     true;
 #endif
 
-// Slots are stored in pieces of so many elements; of int8 a piece has one scale.
+// Slots are stored in pieces of so many elements; for int8 a piece has one scale.
 inline constexpr std::size_t slot_piece = 64;
 
-// x as the bfloat16 below or above it in size: the farther away the upper one is, the less of the 65536 values of
-// `random` (its low 16 bits) give it. Values that a bfloat16 holds exactly stay, as do infinity and NaN.
+// Returns x as the bfloat16 below or above it in magnitude: the farther away the upper one is, the fewer of the 65536
+// values of `random` (its low 16 bits) select it. Values that a bfloat16 holds exactly stay, as do infinity and NaN.
 constexpr std::uint16_t bfloat_bits_at_random(float x, std::uint32_t random) {
   const std::uint32_t w = std::bit_cast<std::uint32_t>(x);
   const std::uint32_t rounded = (w + (random & 0xffffu)) >> 16, quiet = w >> 16 | 0x40u;
   return static_cast<std::uint16_t>((w & 0x7fffffffu) > 0x7f800000u ? quiet : rounded);
 }
 
-// Random half words for the n elements from `first` on, a multiple of 8. Those of the elements 8 b to 8 b + 7 are
-// Philox block b of the stream `step` under `key`, each word with its low half first.
+// Draws a random half word for each of n elements from `first` on, which is a multiple of 8; n is at most a piece.
+// Elements 8 b to 8 b + 7 take Philox block b of the stream `step`, whose key is `key`: each word, its low half first.
 class half_words {
 public:
   half_words(std::size_t first, std::size_t n, std::uint64_t key, std::uint64_t step) {
@@ -119,6 +119,7 @@ public:
 private:
   std::uint16_t of_[slot_piece];
 };
+
 // The slot of one variable, as bfloat16.
 struct bfloat_slot {
   std::uint16_t* values;
@@ -126,7 +127,7 @@ struct bfloat_slot {
   void load(float* to, std::size_t first, std::size_t n) const {
     for (std::size_t i = 0; i < n; ++i) to[i] = bfloat_value(values[first + i]);
   }
-  // A piece, or the last elements of a variable.
+  // Stores a piece, or the last elements of a variable.
   void store(const float* from, std::size_t first, std::size_t n, std::uint64_t key, std::uint64_t step) const {
     const half_words random(first, n, key, step);
     std::uint16_t* const to = values + first;
@@ -141,9 +142,9 @@ struct int8_slot {
   std::int8_t* codes;
   float* scales;
 
-  static constexpr std::uint32_t greatest_code = 127, parts = 16;  // parts: of a scale, in which codes are compared
+  static constexpr std::uint32_t greatest_code = 127, parts = 16;  // parts: of a scale, to compare codes in
   static constexpr std::uint32_t units(std::uint32_t code) { return code * code * code * code; }
-  // x, or -x where s is negative, without a branch.
+  // Returns x, or -x where s is negative, without a branch.
   static constexpr std::int32_t with_sign_of(std::int32_t s, std::int32_t x) { return (x ^ s >> 31) - (s >> 31); }
 
   void load(float* to, std::size_t first, std::size_t n) const {
@@ -153,14 +154,14 @@ struct int8_slot {
       to[i] = static_cast<float>(square * with_sign_of(q, square)) * scale;
     }
   }
-  // A piece, or the last elements of a variable.
+  // Stores a piece, or the last elements of a variable.
   [[gnu::noinline]] void store(const float* from, std::size_t first, std::size_t n, std::uint64_t key,
                                std::uint64_t step) const {
     bool signs = false;
     const float scale = scales[first / slot_piece] = scale_of(from, n, signs);
     std::int8_t* const to = codes + first;
     if (!(scale > 0)) {
-      std::fill_n(to, n, std::int8_t{0});  // times the scale, 0 or NaN
+      std::fill_n(to, n, std::int8_t{0});  // times the scale, which is 0 or NaN
       return;
     }
     const half_words random(first, n, key, step);
@@ -182,7 +183,8 @@ struct int8_slot {
     }
   }
 
-  // Of n elements: of the greatest magnitude, as bits, in whose order NaN is the greatest. signs: one is negative.
+  // Returns the scale of n elements: from the greatest magnitude, compared as bits, in whose order NaN is the greatest.
+  // Sets `signs` if one is negative.
   static float scale_of(const float* from, std::size_t n, bool& signs) {
     std::uint32_t greatest = 0, all = 0;
     for (std::size_t i = 0; i < n; ++i) {
@@ -191,11 +193,11 @@ struct int8_slot {
     }
     greatest >>= 1, signs = all >> 31 != 0;
     if (greatest >= 0x7f800000u) return std::numeric_limits<float>::quiet_NaN();
-    if (greatest < 0x10000000u) return 0.0f;  // 2^-95: no scale is subnormal, and none overflows when it divides
+    if (greatest < 0x10000000u) return 0.0f;  // 2^-95: so no scale is subnormal, and none overflows when it divides
     return std::bit_cast<float>(greatest) / static_cast<float>(units(greatest_code));
   }
-  // Where the search for the code of a number of `size` parts begins: at its fourth root, or, where a root is a call of
-  // a library, at the element's last code, since from step to step most move little.
+  // Returns where the search for the code of a number of `size` parts begins: at its fourth root or, where a root would
+  // be a call of a library, at the element's last code, since most codes move little from step to step.
   static std::uint32_t near(float size, [[maybe_unused]] std::int32_t last) {
     static_assert(parts == 16, "its fourth root is 2");
     if constexpr (has_root)
@@ -203,8 +205,8 @@ struct int8_slot {
     else
       return static_cast<std::uint32_t>(with_sign_of(last, last)) & greatest_code;
   }
-  // The code below or above a number of `size` parts, where the search begins at `near`. Parts are whole numbers, so that
-  // all machines agree. above_0: the code is not 0.
+  // Returns the code below or above a number of `size` parts; the search begins at `near`. Parts are whole numbers, so
+  // that all machines agree. With `above_0` the code is at least 1.
   static constexpr std::uint32_t code_of(float size, std::uint32_t near, std::uint32_t random, bool above_0) {
     constexpr std::uint32_t most = units(greatest_code) * parts / 256 * 256;  // as a float: it rounds down
     const auto all = static_cast<std::uint32_t>(size);
@@ -234,14 +236,14 @@ struct slot_place {
   }
 };
 
-// Where the slots that are stored so lie: one behind the other, the scales of each behind its values.
+// The layout of the stored slots: one after the other, each with its scales after its values.
 struct stored_layout {
   dtype type = float32;
   std::size_t count = 0, size = 0;   // how many slots, and bytes of an element
   std::size_t each = 0, scales = 0;  // bytes of a slot with its scales, and where these begin in it
 
   constexpr stored_layout() = default;
-  // Of the slots of so many variables, which take so many bytes as float32.
+  // The layout of the slots of so many variables, which take so many bytes as float32.
   constexpr stored_layout(dtype as, std::size_t slots, std::size_t bytes, std::size_t variables) {
     if (as == float32) return;
     type = as, count = slots, size = size_of(type), scales = (bytes / sizeof(float) * size + 3) / 4 * 4;
@@ -250,8 +252,8 @@ struct stored_layout {
   [[gnu::always_inline]] constexpr std::size_t values_at(std::size_t k, std::size_t offset) const {
     return k * each + offset / sizeof(float) * size;
   }
-  // Of slot k, whose variable lies at this offset; all slots begin at `from`. Before the variable's scales lie at most
-  // one for each piece and one more for each variable.
+  // Returns the place of slot k, whose variable has this offset; all slots begin at `from`. Before the variable's
+  // scales there are at most one for each piece and one more for each variable.
   [[gnu::always_inline]] constexpr slot_place at(std::byte* from, std::size_t k, std::size_t offset,
                                                  std::size_t variable) const {
     const std::size_t piece = offset / sizeof(float) / slot_piece;
@@ -266,7 +268,7 @@ struct stored_layout {
   }
 };
 
-// A slot of a variable in a list of state; name_of(mirror, part of the slot): its name there.
+// Adds a slot of a variable to a list of state; name_of(mirror, part of the slot) returns its name there.
 template <dtype Type, class List, class NameOf>
 void remember_slot(List& list, slot_place place, const mirror& m, const extents& dims, const NameOf& name_of) {
   const auto n = static_cast<std::size_t>(count(dims)), pieces = (n + slot_piece - 1) / slot_piece;
@@ -276,8 +278,8 @@ void remember_slot(List& list, slot_place place, const mirror& m, const extents&
                 std::span(place.scales, pieces * sizeof(float)));
 }
 
-// Before the first step. Errors: invalid_argument for a slot that is a copy of its variable, whose digits it would
-// lack.
+// Sets a slot's values before the first step. Raises invalid_argument for a slot that is a copy of its variable, for
+// which it has too few digits.
 template <dtype Type>
 void start_slot(const mirror& m, slot_place place, std::size_t n) {
   if (m.starts_as_variable)
@@ -298,8 +300,8 @@ inline constexpr bool stored_slots_fit = [] {
   return true;
 }();
 
-// The update of one variable, as update_step::sweep: n values, in pieces whose slots are float32 on the stack. The
-// first `Slots` of the mirrors are those that are stored.
+// Makes the update of one variable, as update_step::sweep: n values, in pieces whose slots are float32 on the stack.
+// The first `Slots` of the mirrors are the stored ones.
 template <class Device, dtype Type, std::size_t Slots, class Step, std::size_t Mirrors>
 void sweep_stored_slots(const Step& step, float* theta, const float* g, std::array<float*, Mirrors> mirrors,
                         const std::array<slot_place, Slots>& places, std::size_t n, std::uint64_t key) {
@@ -315,7 +317,7 @@ void sweep_stored_slots(const Step& step, float* theta, const float* g, std::arr
     step.template sweep<Device>(theta + first, g + first, mirrors, many);
     for (std::size_t k = 0; k < Slots; ++k)
       stored[k].store(wide[k], first, many, key + k, static_cast<std::uint64_t>(step.global_step));
-    for (std::size_t k = Slots; k + 1 < Mirrors; ++k) mirrors[k] += many;  // the last is none
+    for (std::size_t k = Slots; k + 1 < Mirrors; ++k) mirrors[k] += many;  // the last is an unused one
   }
 }
 }  // namespace detail

@@ -1,5 +1,5 @@
-// This header checks the arguments of make_static_stepper (run/static_step.hpp): policies that fit each other, an
-// update that needs no heap, a model that compiles. It refuses others in a sentence that names the remedy.
+// This header checks the arguments of make_static_stepper (run/static_step.hpp): policies must fit each other, the
+// update must need no heap, and the model must compile. Others are refused with a sentence that names the remedy.
 #pragma once
 #include <type_traits>
 
@@ -12,7 +12,7 @@ namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
 
-// The pages of the door, in order; the first that refuses is the last that is read.
+// The checks, in order; the first that refuses is the last that is made.
 template <class... Policies>
 struct static_batch_is_given {
   static constexpr bool value = policies_of<kind::memory, Policies...> != 0;
@@ -34,7 +34,7 @@ using static_policies_fit =
                      schedule_fits<policy_of<kind::schedule, no_schedule, Policies...>>,
                      clip_fits<policy_of<kind::clip, no_clip, Policies...>>,
                      average_fits<policy_of<kind::average, no_average, Policies...>>>;
-// Rules on whole tensors and parts that copy a gradient need room that only the heap gives.
+// Rules on whole tensors and parts that copy a gradient need memory that only the heap gives.
 template <class... Policies>
 struct static_update_fits {
   using update = update_among<Policies...>;
@@ -56,7 +56,7 @@ struct static_release_fits {
                 "gradus: release_gradients updates a variable before the other gradients are there, and gate_graph "
                 "waits for all of them; leave one of the two out.");
 };
-// A rule that computes its variable from the slots alone says so; rounded slots would be rounded variables.
+// A rule that computes its variable from the slots alone declares it; rounded slots would mean rounded variables.
 template <class R>
 inline constexpr bool computes_variable_from_slots = [] {
   if constexpr (requires { typename R::rule_type; })  // a chain
@@ -86,7 +86,7 @@ using static_door_opens = std::conjunction<static_policies_fit<Policies...>, sta
                                            static_release_fits<Policies...>, static_slots_fit<Policies...>>;
 template <auto Build, class... Policies>
 struct static_model_fits : model_fits<Build, static_options<mode::train, Policies...>> {};
-// The members that a program uses as constants are here too: the compiler then says no more than why it was refused.
+// It has the members that a program uses as constants too, so that the compiler reports only why it was refused.
 struct refused_stepper {
   static constexpr std::size_t variable_bytes = 1, memory_bytes = 1;
 };

@@ -1,12 +1,12 @@
 // This header does the work between the examples of a static batch that goes through the model one example at a time
-// (one_by_one). Inputs that kernels cannot read in place are copied, gradients are added, outputs are averaged,
-// predictions are kept.
+// (one_by_one). It copies inputs that kernels cannot read in place, adds gradients, averages outputs, and keeps
+// predictions.
 #pragma once
 #include "static_layout.hpp"
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
-// Those whose means are a step's: as part_sums of run/microbatch.hpp has them.
+// Returns the outputs whose means are a step's outputs, as part_sums of run/microbatch.hpp has them.
 template <class Train>
 consteval auto averaged_outputs() {
   constexpr auto pick = [](int* to) {
@@ -41,13 +41,13 @@ void divide_values(T* x, std::size_t n, T by) {
   for (std::size_t i = 0; i < n; ++i) x[i] /= by;
 }
 
-// Of a batch of N examples in `memory`, laid out so.
+// It works on a batch of N examples in `memory`, laid out as Layout.
 template <class Train, class Forward, const auto& Layout, std::int64_t N>
 class static_examples {
 public:
   std::size_t now = 0;  // the example that goes through the model
 
-  // Copies its inputs to where kernels read them, if not in place.
+  // Copies the example's inputs to where kernels read them, if they are not read in place.
   template <class G>
   void load(std::byte* memory) const {
     for_each_below<G::program.size.slots>([&]<int Slot> {
@@ -58,7 +58,7 @@ public:
       }
     });
   }
-  // An update's gradient, added to the sum, which lies where gradients lie; if it is not there already.
+  // Adds an update's gradient to the sum, which is where gradients are; does nothing if it was added there already.
   template <int Id>
   void add_gradient(std::byte* memory) const {
     constexpr int gradient = Train::input(Id, 1);
@@ -72,7 +72,7 @@ public:
     else
       add_values(sum, x, n);
   }
-  // Such a gradient, an outer product: computed into the sum.
+  // Computes such a gradient, an outer product, into the sum.
   template <class Device, int Gradient>
   void add_outer(std::byte* memory, const std::byte* x, const std::byte* y) const {
     using T = element_t<Train::graph.nodes[Gradient].type>;
@@ -87,7 +87,7 @@ public:
       outputs_[I] = now == 0 ? x : outputs_[I] + x;
     });
   }
-  // Behind the last example: sums become means.
+  // Turns sums into means, after the last example.
   void average(std::byte* memory) const {
     for_each_below<static_cast<int>(updates.size())>([&]<int I> {
       using T = element_t<Train::graph.nodes[updates[I]].type>;
@@ -99,7 +99,7 @@ public:
       *const_cast<T*>(at<averaged[I]>(memory)) = static_cast<T>(outputs_[I] / static_cast<double>(N));
     });
   }
-  // The example's predictions, beside those of the others.
+  // Stores the example's predictions beside those of the others.
   void keep_predictions(std::byte* memory) const {
     for_each_below<Forward::graph.size.outputs>([&]<int I> {
       constexpr output o = Forward::graph.outputs[I];
@@ -123,7 +123,7 @@ private:
     return reinterpret_cast<const element_t<Train::graph.nodes[Id].type>*>(memory + Layout.template offset<Train>(Id));
   }
 };
-// In its place where the batch goes through as one.
+// Is used in its place where the batch goes through as one.
 struct whole_static_batch {
   static constexpr std::size_t now = 0;
 };

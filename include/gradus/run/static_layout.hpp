@@ -1,11 +1,11 @@
-// The layout of a static_stepper is computed by the compiler: offsets from one first byte.
+// The layout of a static_stepper is computed by the compiler: offsets from one first byte, in this order:
 //
-//   variables (trainable ones first) | gradients | mirrors ... | inputs and constants | scratch | a row
-//   gradient as a dense one | a step's or a prediction's
+//   variables (trainable ones first) | gradients | mirrors ... | inputs and constants | scratch |
+//   a gradient of rows made dense | tensors of a step or of a prediction
 //
-// Inputs of equal name, type and shape are one memory for training and prediction. The tensors of a step and those of a
-// prediction share theirs: only one of the two runs. With release_gradients there is no array of gradients; with
-// one_by_one it holds their sums, inputs and predictions have all examples, and the tensors of a step have one.
+// Inputs of equal name, type and shape share one memory for training and prediction. The tensors of a step and those of
+// a prediction share theirs, because only one of the two runs. With release_gradients there is no array of gradients;
+// with one_by_one it holds their sums, inputs and predictions have all examples, and the tensors of a step have one.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -22,10 +22,10 @@
 namespace gradus::inline GRADUS_BUILD {
 
 namespace kind {
-struct memory {};  // where a run's tensors live: static_batch<N>
+struct memory {};  // where a run's tensors are: static_batch<N>
 }  // namespace kind
 
-// Every step has N examples, and its tensors lie inside the object that runs it.
+// Every step has N examples, and its tensors are inside the object that runs it.
 template <std::int64_t N>
 struct static_batch {
   static_assert(N >= 1, "gradus: static_batch<N> needs at least one example.");
@@ -45,7 +45,7 @@ struct name_literal {
 
 namespace detail {
 
-// A frozen model as the layout and the runner read it.
+// A frozen model in the form that the layout and the runner use.
 template <class Frozen>
 struct placed_graph {
   static constexpr const auto& graph = Frozen::graph;
@@ -55,8 +55,8 @@ struct placed_graph {
     return offset < 0 ? std::string_view() : std::string_view(Frozen::names + offset);
   }
   static constexpr std::string_view name_of(int id) { return name_at(graph.nodes[id].name); }
-  // The same, apart from the graph: a program that keeps the name then does not keep the graph, whose cards lead to
-  // every rule of building and differentiating.
+  // The same name, apart from the graph: a program that keeps the name then does not keep the graph, whose cards refer
+  // to every function that builds and differentiates.
   template <int Id>
   static constexpr auto name_alone = [] {
     constexpr std::string_view name = name_of(Id);
@@ -99,8 +99,8 @@ struct placed_graph {
   }
 };
 
-// Where a placeholder's examples lie. Kernels read example k there, or, where an example would not begin on a line of
-// the device's, from its slot, into which it is copied.
+// The place of a placeholder's examples. Kernels read example k there; where an example would not begin on one of the
+// device's cache lines, they read it from the placeholder's slot, into which it is copied.
 struct static_input {
   std::size_t begin = 0, each = 0;  // each: bytes of an example; 0: the batch is not taken apart
   bool copied = false;
@@ -114,18 +114,19 @@ struct static_layout {
   std::size_t forward_slot[room(Forward::program.size.slots)];
   static_input input[room(Train::program.size.slots)];  // by slot
   static_input forward_input[room(Forward::program.size.slots)];
-  std::size_t prediction[room(Forward::graph.size.outputs)];  // of all examples, with one_by_one
+  std::size_t prediction[room(Forward::graph.size.outputs)];  // for all examples, with one_by_one
   std::size_t trainable_bytes, gradients, mirrors, scratch, dense, dense_bytes, bytes;
 
-  stored_layout stored;  // of the first mirrors, where they are not arrays of float32
+  stored_layout stored;  // of the first mirrors, if they are not arrays of float32
   std::size_t stored_bytes;
 
-  // Of mirror k: of all variables, or of the one at this offset. Inlined: else a program keeps the layout.
+  // Returns the offset of mirror k: of all variables, or of the variable at this offset. It is inlined, because a
+  // program would otherwise keep the layout.
   [[gnu::always_inline]] constexpr std::size_t mirror(std::size_t k, std::size_t offset = 0) const {
     if (k < stored.count) return mirrors + stored.values_at(k, offset);
     return mirrors + stored_bytes + (k - stored.count) * trainable_bytes + offset;
   }
-  // Of the tensor of node `id`.
+  // Returns the offset of the tensor of node `id`.
   template <class G>
   constexpr std::size_t offset(int id) const {
     constexpr bool trains = std::is_same_v<G, Train>;
@@ -134,12 +135,12 @@ struct static_layout {
     if (l.region == node_place::variable) return trains ? variable[l.index] : forward_variable[l.index];
     return l.region == node_place::gradient ? gradients + variable[l.index] : 0;
   }
-  // The place of the gradient of update `id`, or of the sum of all examples' at its place beside the variable.
+  // Returns the offset of the gradient of update `id`, or of the sum over all examples, which is beside the variable.
   template <class G>
   constexpr std::size_t gradient(int id, bool summed) const {
     return summed ? gradients + variable[G::program.places[id].index] : offset<G>(G::input(id, 1));
   }
-  // Of an input, of all examples.
+  // Returns the offset of an input, of all examples.
   constexpr std::size_t input_begin(int id) const {
     const node_place l = Train::program.places[id];
     return input[l.index].each != 0 ? input[l.index].begin : offset<Train>(id);
@@ -151,7 +152,7 @@ struct static_layout {
     else
       return forward_input[k];
   }
-  // By how much the tensor of node `id` moves from one example to the next.
+  // Returns by how much the tensor of node `id` moves from one example to the next.
   template <class G>
   constexpr std::size_t stride(int id) const {
     const node_place l = G::program.places[id];
@@ -160,10 +161,10 @@ struct static_layout {
     return i.copied ? 0 : i.each;
   }
 };
-// The settings of the memory that policies give.
+// The settings of the memory, which policies choose.
 struct static_choices {
   bool one_by_one = false, released = false;
-  dtype slots = float32;  // as what they are stored
+  dtype slots = float32;  // the type that they are stored as
 };
 
 template <class Train, class Forward, class Device, class Update>
@@ -200,7 +201,7 @@ consteval auto lay_out(std::int64_t examples, static_choices use = {}) {
   out.mirrors = take(0);
   at = out.mirrors + rounded(out.mirror(Update::mirror_count) - out.mirrors);
 
-  // the memory that lasts between steps: inputs and constants
+  // the memory whose content lasts between steps: inputs and constants
   for (int i = 0; i < Train::graph.size.nodes; ++i) {
     const node_place l = Train::program.places[i];
     if (l.region != node_place::slot || !Train::graph.nodes[i].op->is(trait::leaf)) continue;
@@ -255,7 +256,7 @@ consteval auto lay_out(std::int64_t examples, static_choices use = {}) {
   return out;
 }
 
-// f.operator()<I>() for every I below N; clang ends a fold at 256.
+// Calls f.operator()<I>() for every I below N; clang limits a fold to 256.
 template <int N, class F>
 constexpr void for_each_below(const F& f) {
   constexpr int most = 64;
@@ -267,7 +268,7 @@ constexpr void for_each_below(const F& f) {
   }(std::make_integer_sequence<int, (N + most - 1) / most>{});
 }
 
-// The nodes of one op.
+// Returns the nodes of one op.
 template <class G, const card* Op>
 consteval auto nodes_of() {
   constexpr auto count = [] {
@@ -280,7 +281,7 @@ consteval auto nodes_of() {
     if (G::graph.nodes[i].op == Op) ids[static_cast<std::size_t>(n++)] = i;
   return ids;
 }
-// The updates; in the order of their variables, in which a global norm adds, or as the graph has them.
+// Returns the updates; in the order of their variables, in which a global norm adds, or in that of the graph.
 template <class Train, bool ByVariable>
 consteval auto updates_of() {
   auto ids = nodes_of<Train, &cards::apply>();
@@ -317,7 +318,7 @@ consteval auto kept_variables(const Layout& layout) {
   }(std::make_integer_sequence<int, Train::program.size.variables>{});
 }
 
-// Which trainable one begins there.
+// Returns the index of the trainable variable that begins at the offset.
 template <class Variables>
 consteval std::size_t variable_at(const Variables& variables, std::size_t offset) {
   std::size_t i = 0;
@@ -330,7 +331,7 @@ template <mode M, class... Policies>
 inline constexpr build_options static_options{
     .what = M,
     .gate = policy_of<kind::gate, gate_op, Policies...>::value,
-    .needs_norm = update_among<Policies...>::needs_norm && !is_one_by_one<Policies...>,  // there it is that of the sums
+    .needs_norm = update_among<Policies...>::needs_norm && !is_one_by_one<Policies...>,  // there it is of the sums
     .reuse = true,
     .compute = policy_of<kind::precision, full_precision, Policies...>::compute,
     .scales_loss = update_among<Policies...>::scales_loss,
@@ -351,7 +352,7 @@ struct device_with<Device, void> {
 template <class Device, class... Policies>
 using device_among = typename device_with<Device, policy_of<kind::arithmetic, void, Policies...>>::type;
 
-// checkpoint_name without a heap.
+// These make checkpoint_name without a heap.
 template <class Update, class Variables>
 consteval std::size_t longest_mirror_name(const Variables& variables) {
   std::size_t n = 0;

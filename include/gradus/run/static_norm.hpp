@@ -1,4 +1,5 @@
-// This header measures the gradients of a static stepper's step: the sum of squares that a global norm is the root of.
+// This header measures the gradients of a static stepper's step: it computes the sum of squares whose root is the
+// global norm.
 #pragma once
 #include <array>
 
@@ -7,7 +8,7 @@
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
-// Where their gradients lie, and how many elements each has.
+// Where an update's gradient is, and how many elements it has.
 struct static_operand {
   std::size_t offset, count;
 };

@@ -30,7 +30,7 @@ template <class G, const auto& Layout, std::int64_t CallSize>
   });
 }
 
-// The variables of G, drawn from (seed, name); of a prediction's graph those that training does not have.
+// Starts the variables of G, drawn from (seed, name); for a prediction's graph those that training does not have.
 template <class G, class Train, class Device, const auto& Layout>
 [[gnu::always_inline]] inline void start_variables(std::byte* memory, std::uint64_t seed) {
   for_each_below<G::program.size.variables>([&]<int V>() __attribute__((always_inline)) {
@@ -49,7 +49,7 @@ template <class G, class Train, class Device, const auto& Layout>
   });
 }
 
-// Of the variables that are not local and of float32; 0 if a trainable one is of another type.
+// Returns the bytes of the variables that are not local and of float32; 0 if a trainable one is of another type.
 template <class Variables>
 consteval std::size_t float_bytes(const Variables& variables) {
   std::size_t n = 0;

@@ -1,6 +1,6 @@
-// A static stepper trains with no heap: the batch is a constant, so the compiler lays out every tensor, and a step is
-// straight-line code over one array inside the object. For a microcontroller, for a real-time thread, for the smallest
-// models.
+// A static stepper trains without a heap: the batch is a constant, so the compiler lays out every tensor, and a step is
+// straight-line code over one array inside the object. It is meant for a microcontroller, for a real-time thread, and
+// for the smallest models.
 //
 //   static auto trainer = gradus::make_static_stepper<model>(gradus::static_batch<16>{}, gradus::adam{.rate = 0.01});
 //   trainer.initialize(42);
@@ -10,7 +10,7 @@
 //   float loss = trainer.loss();
 //
 // Every name is a template argument and every size a constant: a wrong one does not compile, and nothing is looked up
-// while running. The same numbers as a stepper (run/stepper.hpp), bit for bit.
+// while running. The numbers are those of a stepper (run/stepper.hpp), bit for bit.
 #pragma once
 #include "device.hpp"
 #include "static_door.hpp"

@@ -1,4 +1,4 @@
-// A static stepper makes one step as straight-line code over one array. run/static_step.hpp is its door.
+// A static stepper makes one step as straight-line code over one array. run/static_step.hpp is its public header.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -17,10 +17,10 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// make_static_stepper makes it, and refuses arguments that do not fit.
-// A model function, a device, and policies: static_batch<N>, a rule, and as wanted a schedule, a clip, an average, a
-// loss scale, a gate, a precision, an arithmetic, the lifetime of gradients (run/gradient_life.hpp). It is neither
-// copied nor moved. Its size is memory_bytes and a little; as a global it takes none of the program's image.
+// make_static_stepper makes this class, and refuses arguments that do not fit. They are a model function, a device, and
+// policies: static_batch<N>, a rule, and optionally a schedule, a clip, an average, a loss scale, a gate, a precision,
+// an arithmetic, the lifetime of gradients (run/gradient_life.hpp). The object is neither copied nor moved. Its size is
+// memory_bytes and a little more; as a global it takes none of the program's image.
 template <auto Build, class Device, class... Policies>
 class static_stepper {
   using update_type = detail::update_among<Policies...>;
@@ -42,7 +42,7 @@ private:
   static constexpr std::size_t longest_name = detail::longest_mirror_name<update_type>(kept);
 
 public:
-  // Bytes of all tensors: variables, gradients, slots, inputs, and the larger of a step's and a prediction's.
+  // The bytes of all tensors: variables, gradients, slots, inputs, and the larger of a step's and a prediction's.
   static constexpr std::size_t memory_bytes = layout.bytes;
   static constexpr std::size_t variable_bytes = detail::float_bytes(kept);  // of float32; 0 if others are trained
 
@@ -63,7 +63,7 @@ public:
   static_stepper(const static_stepper&) = delete;
   static_stepper& operator=(const static_stepper&) = delete;
 
-  // Starts every variable: its initializer, drawn from (seed, name); the optimizer's slots; step 0.
+  // Starts every variable by its initializer, drawn from (seed, name), and the optimizer's slots, at step 0.
   void initialize(std::uint64_t seed) {
     detail::start_variables<train, train, device, layout>(memory_, seed);
     detail::start_variables<forward, train, device, layout>(memory_, seed);
@@ -74,7 +74,7 @@ public:
   }
 
   // ---- a step
-  // The memory of a placeholder. It keeps what is written there, for steps and predictions alike.
+  // Returns the memory of a placeholder. It keeps what is written there, for steps and predictions alike.
   template <name_literal Name>
   auto input() {
     constexpr int id = train::find_placeholder(Name);
@@ -101,9 +101,9 @@ public:
     loss_ = *tensor<train, loss_id>().data();
     step_.finish();
   }
-  // Of the last step, before its update.
+  // Returns the loss of the last step, before its update.
   auto loss() const { return loss_; }
-  // A metric of the last step's batch, until the next prediction.
+  // Returns a metric of the last step's batch; it is valid until the next prediction.
   template <name_literal Name>
   auto metric() {
     constexpr int id = train::find_output(output::metric, Name);
@@ -121,8 +121,8 @@ public:
     else
       run<forward>();
   }
-  // Returns a result of the last predict, until the next step: a span of constants. With one_by_one, a result that is
-  // no number for each example is the last example's.
+  // Returns a result of the last predict, a span of constants; it is valid until the next step. With one_by_one, a
+  // result that does not have a number for each example is the last example's.
   template <name_literal Name>
   auto prediction() {
     constexpr int number = forward::output_number(output::prediction, Name);
@@ -137,7 +137,7 @@ public:
   auto predict() {
     return predict(), prediction<Name>();
   }
-  // The averages in place of the variables, and back: the same bits return.
+  // Exchanges the variables with the averages. A second call exchanges them back, with the same bits.
   void swap_averages()
     requires(update_type::has_evaluation_copy)
   {
@@ -161,10 +161,11 @@ public:
   std::int64_t skipped_steps() const { return step_.update.skipped_steps(); }
   const update_type& optimizer() const { return step_.update; }
 
-  // Everything that a resumed run needs, under the names of a checkpoint, in a fixed order. A list has
+  // Lists everything that a resumed run needs, under the names of a checkpoint, in a fixed order. A list has
   //   void tensor(std::string_view name, dtype, const extents&, std::span<std::byte>);
   //   template <class T> void scalar(std::string_view name, T&);
-  // a state_list, or one that writes to flash. Names live for the call; bytes and scalars as long as this object.
+  // and is a state_list, or one that writes to flash. Names live for the call; bytes and scalars as long as this
+  // object.
   template <class List>
   void remembers(List& list) {
     list.scalar("global_step", step_.global_step);
@@ -184,13 +185,14 @@ public:
     }
     step_.update.remembers(list);
   }
-  // The variables alone, as remembers lists them: what programs of one model exchange (cluster/federated_member.hpp).
+  // Lists the variables alone, as remembers does: these are what programs of one model exchange
+  // (cluster/federated_member.hpp).
   template <class List>
   void list_variables(List& list) {
     for (const auto& v : kept)
       if (!v.local) list.tensor(v.name, v.type, resolve(v.dims, 1), std::span(memory_ + v.offset, v.bytes));
   }
-  // After a restore: there is nothing left to initialize.
+  // Call this after a restore: nothing is left to initialize.
   void restored() { ready_ = true; }
   bool initialized() const { return ready_; }
   // Restarts slots and averages from the variables' present values.
@@ -224,7 +226,7 @@ private:
     constexpr auto n = static_cast<std::size_t>(G::count(Id, call_size));
     return std::span<T, n>(at<T>(layout.template offset<G>(Id)), n);
   }
-  // Of the whole batch, where it has one.
+  // Returns the examples of the whole batch, if the tensor has a batch.
   template <class G, int Id, std::size_t Begin>
   auto examples() {
     using T = element_t<G::graph.nodes[Id].type>;
@@ -264,7 +266,8 @@ private:
   }();
   template <class G, int I>
   void run_call() {
-    // Static: g++ fills the automatic ones on the stack, and so keeps the op's card and all that it leads to.
+    // These are static because g++ fills automatic ones on the stack, and so keeps the op's card and all that it refers
+    // to.
     static constexpr detail::call c = G::program.calls[I];
     static constexpr detail::signature s = G::program.signatures[c.signature];
     if constexpr (s.op == &cards::apply) {
@@ -298,7 +301,7 @@ private:
     else
       with_step<Id>([this](auto& one) { step_.apply(one); });
   }
-  // From the means of all examples' gradients.
+  // Makes the updates from the means of all examples' gradients.
   void update_all() {
     if constexpr (update_type::needs_norm) know_all();
     detail::for_each_below<static_cast<int>(applies.size())>([&]<int I> { update<applies[I]>(); });
@@ -318,7 +321,7 @@ private:
       if (step_.skips()) refuse_step(loss());
     return norm;
   }
-  // The values of an update's gradient: rows, or those of the variable.
+  // Returns the values of an update's gradient: rows, or as many as the variable has.
   template <int Id>
   auto gradient() {
     constexpr int id = train::input(Id, 1);

@@ -13,11 +13,11 @@
 namespace gradus::inline GRADUS_BUILD::detail {
 
 double read_number(const tensor_view& v);
-// The result of a call that the session runs.
+// Writes the result of a call that the session runs.
 void write_number(const bound_call& c, dtype type, double x);
 tensor_view loss_of(step_machine& train);
 
-// Rows that are a gradient in place of the values of node `gradient` and its row numbers.
+// Rows that are used as a gradient in place of the values of node `gradient` and its row numbers.
 struct given_rows {
   int gradient = -1;
   indexed_slices all;
@@ -31,7 +31,7 @@ inline void give(std::vector<given_rows>& given, const given_rows& rows) {
   std::erase_if(given, [&](const given_rows& g) { return g.gradient == rows.gradient; });
   given.push_back(rows);
 }
-// The gradient of an update of rows.
+// Returns the gradient of an update of rows.
 inline indexed_slices rows_of(step_machine& train, const std::vector<given_rows>& given, const node& apply) {
   const int* const operand = train.what().graph.view.edges + apply.first;
   if (const given_rows* const g = find_given(given, operand[1])) return g->all;
@@ -39,8 +39,8 @@ inline indexed_slices rows_of(step_machine& train, const std::vector<given_rows>
   return {const_tensor_view(rows.type, rows.dims, train.source(operand[2])), values};
 }
 
-// The sum of squares over the operands of a global_norm node; -1: over all gradients that updates use, in the same
-// order.
+// Returns the sum of squares over the operands of a global_norm node; if id is -1, over all gradients that updates use,
+// in the same order.
 template <class Device>
 double squares_of_gradients(step_machine& train, const std::vector<given_rows>& given, int id = -1) {
   const graph_view& v = train.what().graph.view;
@@ -63,17 +63,17 @@ double squares_of_gradients(step_machine& train, const std::vector<given_rows>& 
   return total;
 }
 
-// A gradient is final: no call of the step after `after` changes it, and its update need not wait for another op.
+// When a gradient is final: no call of the step after `after` changes it, and its update need not wait for another op.
 struct final_gradient {
   int after;   // number of a call; -1: it is final before the first
   int update;  // the node that uses it
 };
-// Of every update, in the order in which they become final. Gates hold: with gate_op a gradient waits for the others of
-// its op, with gate_graph for all. The global norm is not waited for, since the receiver of gradients measures them
-// itself.
+// Returns one for every update, in the order in which they become final. Gates are respected: with gate_op a gradient
+// waits for the others of its op, with gate_graph for all. The global norm is not waited for, since the receiver of
+// gradients measures them itself.
 std::vector<final_gradient> final_gradients(const runnable& r);
 
-// Raises the error of not_finite::raise: the loss, and the first gradient that is infinite or NaN.
+// Raises the error of not_finite::raise, which names the loss, and the first gradient that is infinite or NaN.
 [[noreturn]] void refuse_gradients(step_machine& train, std::int64_t global_step);
 
 }  // namespace gradus::detail

@@ -28,7 +28,7 @@ GRADUS_BODY tensor_view loss_of(step_machine& train) {
 
 GRADUS_BODY std::vector<final_gradient> final_gradients(const runnable& r) {
   const graph_view& v = r.graph.view;
-  std::vector<int> done(static_cast<std::size_t>(v.size), -1);  // of each node: the last call that it rests on
+  std::vector<int> done(static_cast<std::size_t>(v.size), -1);  // of each node: the last call that it depends on
   for (int c = 0; c < r.program.call_count; ++c) done[static_cast<std::size_t>(r.program.calls[c].node)] = c;
   std::vector<final_gradient> all;
   for (int i = 0; i < v.size; ++i) {

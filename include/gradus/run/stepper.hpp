@@ -1,6 +1,6 @@
 // A stepper makes the steps of a model. It has variables, gradients and mirrors in arenas, a machine for each mode, and
-// an optimizer that updates the variables of the training graph's `apply` nodes. Files, input and the loop are in
-// train/.
+// an optimizer that updates the variables of the training graph's `apply` nodes. Files, input and the loop are in the
+// folder train/.
 #pragma once
 #include "../base/state.hpp"
 #include "../base/subnormals.hpp"
@@ -13,7 +13,7 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// Settings: of the kinds subnormals and microbatch.
+// Settings are policies of the kinds subnormals and microbatch.
 template <class Model, class Optimizer, class Device, class Executor = serial, class... Settings>
 class stepper {
   GRADUS_NEEDS_DEVICE(Device);
@@ -34,8 +34,8 @@ public:
   }
   stepper(const stepper&) = delete;
 
-  // The variables of a mode. Those of training are declared by the constructor. Graphs of other modes share them by
-  // name; their further variables (the counters of metrics) are declared here before allocate, or lie apart.
+  // Declares the variables of a mode. The constructor declares those of training. Graphs of other modes share them by
+  // name; their further variables (the counters of metrics) are declared here before allocate, or are in arenas apart.
   template <mode M>
   void declare() {
     const runnable r = model_.template get<M>();
@@ -75,7 +75,7 @@ public:
     }
   }
 
-  // Every variable that has no value yet starts: its initializer, drawn from (seed, name).
+  // Starts every variable that has no value yet by its initializer, drawn from (seed, name).
   void initialize(std::uint64_t seed) {
     for (std::size_t i = 0; i < updates_.variables.size(); ++i) {
       variable_info& v = updates_.variables.info(i);
@@ -87,7 +87,7 @@ public:
       if (v.trainable) updates_.start_mirrors(i);
     }
   }
-  // Local variables (metrics) back to their initial values.
+  // Sets local variables (metrics) back to their initial values.
   void reset_local() {
     for (auto* arena : {&updates_.variables, &local_[0], &local_[1]})
       for (std::size_t i = 0; i < arena->size(); ++i) {
@@ -116,11 +116,11 @@ public:
     return m;
   }
 
-  // The next run of this mode reads a placeholder of the bound batch from the caller's memory, which must not change
-  // until the run has ended; nothing writes to it. Returns whether it does: memory that does not begin and end on cache
-  // lines, or that more than kernels read, is copied at once (machine::lend). Where names are looked up already,
-  // bound<M>(n).lend(node, bytes) does the same.
-  // Errors: not_found, and invalid_argument for another dtype or extents than the placeholder's.
+  // Lets the next run of this mode read a placeholder of the bound batch from the caller's memory, which must not
+  // change until the run has ended; nothing writes to it. Returns whether it does: memory that does not begin and end
+  // on cache lines, or that more than kernels read, is copied at once (machine::lend). Code that has looked the names
+  // up already calls bound<M>(n).lend(node, bytes), which does the same. Raises not_found, and invalid_argument for
+  // another dtype or extents than the placeholder's.
   template <mode M>
   bool lend(std::string_view name, const const_tensor_view& from) {
     step_machine& m = machine_of<M>();
@@ -139,7 +139,7 @@ public:
     raise(status::not_found, text("the model has no placeholder \"", name, "\""));
   }
 
-  // Makes one training step on the placeholders' values. A probe is called for every call (run/profile.hpp).
+  // Makes one training step on the placeholders' values. A probe is notified of every call (run/profile.hpp).
   template <class... Probe>
   void train_step(Probe&... probe) {
     static_assert(sizeof...(Probe) == 0 || (sizeof...(Probe) == 1 && !cuts),
@@ -157,8 +157,8 @@ public:
     }
   }
   // With microbatch, these are the two halves of a step, for a process that shares one with others. The batch here
-  // holds `count` parts, those from `first` on of a step of `of`; their gradients are summed, as a tree, where
-  // gradients lie, and not yet divided. With first = k count, and count a power of two or `of` itself, that is a branch
+  // holds `count` parts, from `first` on, of a step of `of` parts; their gradients are summed, as a tree, where
+  // gradients are, and not yet divided. With first = k count, and count a power of two or `of` itself, that is a branch
   // of the whole tree.
   void sum_parts(std::int64_t first, std::int64_t count, std::int64_t of)
     requires cuts
@@ -177,7 +177,7 @@ public:
       sums_.take(updates_.train, updates_.variables);
     }
   }
-  // The update, from the sum of all the gradients of `of` parts.
+  // Makes the update from the sum of all the gradients of `of` parts.
   void update_from_sum(std::int64_t of)
     requires cuts
   {
@@ -186,13 +186,13 @@ public:
     sums_.average(updates_.train, updates_.variables, of);
     updates_.make_all();
   }
-  // Passes the gradients of a step on the placeholders' values to a callback instead of using them: see(const
-  // named_gradient&) for every trainable variable; dense ones as arrays, those of embeddings as rows. Where
-  // shows_early, each is shown as soon as it is final, while the backward pass goes on (with gate_graph at its end).
+  // Passes the gradients of a step on the placeholders' values to a callback instead of using them: it calls see(const
+  // named_gradient&) for every trainable variable; dense gradients are arrays, those of embeddings are rows. If
+  // shows_early, each is passed as soon as it is final, while the backward pass goes on (with gate_graph at its end).
   // Give them to an updater, here or on another machine (tf.train.Optimizer.compute_gradients). A gradient may be read
-  // until `see` returns, and holds the factor loss_scale(). No variable changes but those that the model itself changes
-  // when it computes (the moving averages of batch_normalization); global_step stays, so call move_to when the update
-  // is made.
+  // until `see` returns, and contains the factor loss_scale(). No variable changes except those that the model itself
+  // changes when it computes (the moving averages of batch_normalization); global_step stays, so call move_to when the
+  // update is made.
   static constexpr bool shows_early = !cuts && !Executor::concurrent;
   template <class See>
   void compute_gradients(See see) {
@@ -208,10 +208,10 @@ public:
       updates_.hand_over(see);
     }
   }
-  // This process's share of a step that `of` processes make together, process `which` of them: as compute_gradients,
-  // but the sum over this microbatch's parts, not their mean. Each holds as many parts; the sum of all, as a tree
-  // (tensor/tree_sum.hpp), divided by of * parts(), equals the result of one process that has `of` times as many parts,
-  // with the same draws of random operations.
+  // Computes this process's share of a step that `of` processes make together; this is process `which` of them. It is
+  // as compute_gradients, but passes the sum over this microbatch's parts, not their mean. Each process holds as many
+  // parts; the sum of all, as a tree (tensor/tree_sum.hpp), divided by of * parts(), equals the result of one process
+  // that has `of` times as many parts, with the same draws of random operations.
   template <class See>
   void sum_gradients(std::int64_t which, std::int64_t of, See see) {
     if constexpr (cuts) {
@@ -225,16 +225,18 @@ public:
       const lent_until_end lent{updates_.train};
       updates_.hand_over(see);
     }
-    draw_as((updates_.step.global_step + 1) * of * parts_ - 1);  // where one process stands behind its last part
+    draw_as((updates_.step.global_step + 1) * of * parts_ - 1);  // the state of a single process after its last part
   }
-  // Makes the step with the sums of all these processes: after sum_gradients they lie where `see` got its own, rows
-  // were given by give_rows, and output_sums() holds the sums of loss, scalar metrics and scalar summaries. `of`: parts
-  // in all. Each process then has the values of one that computes all parts.
+  // Makes the step with the sums of all these processes: after sum_gradients the dense sums are where `see` got this
+  // process's gradients, rows were given by give_rows, and output_sums() holds the sums of loss, scalar metrics and
+  // scalar summaries. `of` is the number of parts in all. Each process then has the values of one that computes all
+  // parts.
   std::span<double> output_sums() {
     if constexpr (!cuts) sums_.take_outputs(updates_.train);
     return sums_.outputs();
   }
-  // Rows for a variable, in place of those that the step computed; they stay where they are until the next are given.
+  // Sets rows for a variable, in place of those that the step computed; they must stay where they are until the next
+  // are given.
   void give_rows(std::size_t variable, const indexed_slices& all) { updates_.give_rows(variable, all); }
   void update_from_sums(std::int64_t of) {
     const subnormal_scope numbers(subnormals_here);
@@ -247,14 +249,14 @@ public:
     updates_.make_all();
   }
   std::int64_t parts() const { return parts_; }  // of microbatch
-  // f(i, constraint, whether its gradient comes as rows) for every variable, variables().info(i), that steps update, in
-  // the order in which a global norm adds their gradients.
+  // Calls f(i, constraint, whether its gradient comes as rows) for every variable, variables().info(i), that steps
+  // update, in the order in which a global norm adds their gradients.
   template <class F>
   void each_updated(F f) const {
     updates_.each_updated(f);
   }
-  // Another process made the updates up to this step: the draws of random operations, and the rate, are of it from now
-  // on.
+  // Call this when another process made the updates up to this step: the draws of random operations, and the rate, are
+  // from now on those of this step.
   void move_to(std::int64_t global_step) { updates_.step.global_step = global_step; }
   template <mode M>
   void forward() {
@@ -272,15 +274,16 @@ public:
     return {};
   }
 
-  // sqrt(sum of squares) of the last step's gradients, without the loss scale; the input of clip_by_global_norm.
+  // Returns sqrt(sum of squares) of the last step's gradients, without the loss scale; it is the input of
+  // clip_by_global_norm.
   double gradient_norm() const { return updates_.gradient_norm(); }
-  // The factor of the loss in the next step's gradients, and whether the last step was left out for a gradient that is
-  // infinite or NaN (update/loss_scale.hpp).
+  // Returns the factor of the loss in the next step's gradients, and whether the last step was left out for a gradient
+  // that is infinite or NaN (update/loss_scale.hpp).
   double loss_scale() const { return updates_.step.update.loss_scale(); }
   bool skipped() const { return updates_.step.update.skips(); }
   std::int64_t skipped_steps() const { return updates_.step.update.skipped_steps(); }  // with not_finite::skip
 
-  // Of training, at the batch size of the last step.
+  // Returns the memory of training, at the batch size of the last step.
   memory_use memory() const {
     memory_use m;
     m.gradients = updates_.variables.trainable_bytes();
@@ -304,8 +307,8 @@ public:
     return machine_of<M>().what();
   }
 
-  // Everything that a resumed run needs: global_step, variables, mirrors by TensorFlow's names, the optimizer's own
-  // state.
+  // Lists everything that a resumed run needs: global_step, variables, mirrors by TensorFlow's names, the optimizer's
+  // own state.
   void remembers(state_list& list) {
     list.scalar("global_step", updates_.step.global_step), frozen_.list_in(list);
     for (std::size_t i = 0; i < updates_.variables.size(); ++i) {
@@ -315,8 +318,8 @@ public:
     }
     updates_.step.update.remembers(list);
   }
-  // Sets the guard that is called before a dense update changes state, and the state that it covers: the rest changes
-  // without a call.
+  // Sets the guard that is called before a dense update changes state, and returns the state that it covers: the rest
+  // changes without a call.
   void guard(write_guard* g) { updates_.guard = g; }
   std::vector<std::span<const std::byte>> guarded() { return updates_.guarded(); }
   // Returns whether this is the name of a trainable variable.
@@ -329,15 +332,15 @@ public:
     for (std::size_t i = 0; i < updates_.variables.size(); ++i)
       if (updates_.variables.info(i).trainable) updates_.start_mirrors(i);
   }
-  // After a restore nothing is left to initialize.
+  // Call this after a restore: nothing is left to initialize.
   void restored() {
     for (std::size_t i = 0; i < updates_.variables.size(); ++i)
       if (!updates_.variables.info(i).local) updates_.variables.info(i).initialized = true;
   }
-  // Exchanges the variables with the averages (or the other values at which the rule evaluates), and back: the same
-  // bits return.
+  // Exchanges the variables with the averages (or the other values at which the rule evaluates). A second call
+  // exchanges them back, with the same bits.
   void swap_averages() { updates_.swap_averages(); }
-  // A slot of a variable by the rule's name for it, "m"; empty if it keeps none of this name.
+  // Returns a slot of a variable by the rule's name for it, "m"; empty if it keeps none of this name.
   tensor_view slot(std::string_view variable, std::string_view name) { return updates_.slot(variable, name); }
   // Passes the loss or a metric to a schedule that observes one.
   void watch(double value) { updates_.step.update.watch(value); }
@@ -348,7 +351,7 @@ private:
                                            typename updates_type::session_calls::ordered>;
   Model model_;
   updates_type updates_;
-  variable_arena local_[2];  // what only evaluation, and only prediction, has
+  variable_arena local_[2];  // the variables that only evaluation has, and those that only prediction has
   step_machine evaluate_, predict_;
   int random_step_ = -1, random_seed_ = -1;
   std::int64_t parts_ = 1;
@@ -388,7 +391,7 @@ private:
   }
   struct lent_until_end {
     step_machine& of;
-    ~lent_until_end() { of.take_back(); }  // also by an error
+    ~lent_until_end() { of.take_back(); }  // runs after an error too
   };
   void draw_as(std::int64_t step) {  // the draws of random operations depend on it
     if (random_step_ >= 0)

@@ -1,5 +1,6 @@
-// This class makes the steps of tracked variables (run/tracked_variable.hpp), phase by phase as run/update_step.hpp has
-// them: an updater makes them in one go, and a shard of a parameter server with others between the phases.
+// This class makes the steps of tracked variables (run/tracked_variable.hpp), phase by phase as in run/update_step.hpp:
+// an updater runs the phases one after the other, and a shard of a parameter server communicates with others between
+// them.
 #pragma once
 #include <deque>
 #include <string>
@@ -48,7 +49,7 @@ public:
     if (scratch_.size() < needed) scratch_.resize(needed);
   }
 
-  // Checks gradients against their variables and takes them for this step; they stay where they are until it ends.
+  // Checks gradients against their variables and uses them for this step; they must stay where they are until it ends.
   void take(std::span<const named_gradient> gradients) {
     for (auto& v : variables) v.gradient = nullptr, v.summed = false;
     for (const auto& g : gradients) accept(g);
@@ -56,7 +57,7 @@ public:
   void begin() {
     step.begin();
     if constexpr (!Update::uniform) {
-      if constexpr (Update::accumulates)  // the step is for all that any of its micro-batches had a gradient for
+      if constexpr (Update::accumulates)  // the step is for all that had a gradient in any of its micro-batches
         if (!step.only_adds())
           for (auto& v : variables) v.summed = v.gradient == nullptr && v.holds_sum();
       if (told_of_changes())
@@ -91,7 +92,7 @@ public:
       return 0;
     }
   }
-  // After the norm is known (update/not_finite.hpp).
+  // Is called after the norm is known (update/not_finite.hpp).
   void refuse_gradients() const {
     if constexpr (Update::raises_not_finite)
       if (step.skips()) detail::refuse_gradients(0, step.global_step, [this](auto f) { each_gradient(f); });
@@ -107,7 +108,7 @@ public:
       if (v.master.kept() && v.takes_part()) v.refresh_array(step.update);
   }
 
-  // f(variable_step) for a variable that has a gradient, or accumulated ones.
+  // Calls f(variable_step) for a variable that has a gradient, or accumulated ones.
   template <class F>
   void with_step(variable& v, F f) {
     if (v.values.type == float32)
@@ -115,8 +116,8 @@ public:
     else
       with_step_of<double>(v, f);
   }
-  // f(name, values, how many) for every gradient of this step, in the order of tracking, so that the order in which
-  // they were given does not matter.
+  // Calls f(name, values, how many) for every gradient of this step, in the order of tracking, so that the order in
+  // which they were given does not matter.
   template <class F>
   void each_gradient(F f) const {
     for (const auto& v : variables) {
@@ -130,7 +131,7 @@ public:
 
 private:
   std::vector<std::int32_t> scratch_;  // of sparse gradients' rows
-  aligned_buffer work_;                // of rules that need room
+  aligned_buffer work_;                // for rules that need scratch
   std::size_t found_ = 0;              // where `find` found the last
 
   auto each_step() {
@@ -175,12 +176,12 @@ private:
   }
 
   bool told_of_changes() const { return write_guard::possible && guard != nullptr && guard->active(); }
-  // Announces that all of a variable may change.
+  // Announces to the guard that all of a variable may change.
   void tell_guard(variable& v) {
     guard->before_write(v.values.mutable_bytes());
     for (auto& m : v.mirrors) guard->before_write(m.bytes());
   }
-  // Where every variable takes the same constants.
+  // Makes the update where every variable takes the same constants.
   template <class T>
   void sweep(variable& v) {
     T* const theta = v.values.template mutable_as<T>().data();

@@ -14,11 +14,11 @@
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
-// True if a part moves every row of a variable after the rule, as lookahead does.
+// True if a part of the update moves every row of a variable after the rule, as lookahead does.
 template <class Single>
 inline constexpr bool has_follower = requires { requires std::remove_cvref_t<Single>::rule_type::has_after; };
 
-// Stays where it was made: its state names it, and a state list points into it.
+// It must not be moved: its state refers to its name, and a state list points into it.
 template <class Update>
 struct tracked_variable {
   std::string name;
@@ -26,13 +26,13 @@ struct tracked_variable {
   master_weights master;
   std::array<aligned_buffer, Update::mirror_count> mirrors;
   subject_state<Update> state;
-  bool summed = false;                       // has no gradient in this step, but accumulated ones that it ends with
+  bool summed = false;                       // it has no gradient in this step, but accumulated ones to use
   const named_gradient* gradient = nullptr;  // of this step,
   const_tensor_view gradient_values;         // its values in the type of `values`,
   std::size_t gradient_per_value = 1;        // and how many rows share one
-  aligned_buffer spread;                     // values of bags, one for each row, where a step must see them
+  aligned_buffer spread;                     // the values of bags, one for each row, for a step that needs them so
 
-  // Slots start at their initial values, an average as the array. Errors: invalid_argument for another dtype than
+  // Slots start at their initial values, an average as the array. Raises invalid_argument for another dtype than
   // float32, float64, bfloat16, float16, and for a constraint that does not fit.
   tracked_variable(const Update& update, std::string_view called, const tensor_view& array,
                    const constraint& limit = {})
@@ -62,7 +62,7 @@ struct tracked_variable {
     for (std::size_t i = 0; i < Update::mirror_count; ++i) all[i] = reinterpret_cast<T*>(mirrors[i].data());
     return all;
   }
-  // Checks that a gradient is of this variable's type and extents, and the only one of the step. Error:
+  // Checks that a gradient is of this variable's type and extents, and the only one of the step. Raises
   // invalid_argument.
   void check(const named_gradient& g) const {
     if (gradient != nullptr)
@@ -78,7 +78,7 @@ struct tracked_variable {
                  "\" comes as rows; track it without a constraint, or give a dense gradient"));
     check_extents(g, values.dims);
   }
-  // True if it has accumulated gradients.
+  // Returns true if it has accumulated gradients.
   bool holds_sum() const {
     if constexpr (Update::accumulates) {
       const std::byte* const sum = mirrors[Update::rule_mirrors].data();
@@ -89,20 +89,20 @@ struct tracked_variable {
     }
   }
   bool takes_part() const { return gradient != nullptr || summed; }
-  // Takes one that was checked for this step.
+  // Uses a gradient that was checked for this step.
   void take(const named_gradient& g) {
     gradient = &g;
     gradient_values = is_narrow(g) ? master.widened(g.values) : g.values;
     gradient_per_value = g.per_value();
   }
-  // This step's, for variable_step.
+  // Returns this step's gradient, for variable_step.
   template <class T>
   gradient_view<T> view_of_gradient(std::span<std::int32_t> chains) const {
     gradient_view<T> view;
     if ((view.absent = gradient == nullptr)) return view;
     view.values = gradient_values.template as<T>().data(), view.size = gradient_values.size();
     if (!gradient->sparse) return view;
-    static constexpr std::int32_t no_row = 0;  // an empty list of rows is a list
+    static constexpr std::int32_t no_row = 0;  // so that an empty list of rows is not null
     const const_tensor_view& rows = gradient->rows;
     view.rows = rows.data != nullptr ? static_cast<const void*>(rows.data) : &no_row;
     view.wide = rows.type == int64, view.row_count = rows.size(), view.chains = chains;
@@ -120,7 +120,7 @@ struct tracked_variable {
       values.type == float32 ? ask(values.template as<float>().data()) : ask(values.template as<double>().data());
     }
   }
-  // The values of bags, one for each row.
+  // Copies the values of bags, one for each row.
   void spread_values() {
     const std::size_t row = width() * size_of(values.type), n = gradient->rows.size();
     if (spread.size() < n * row) spread = aligned_buffer(n * row);
@@ -129,7 +129,7 @@ struct tracked_variable {
     gradient_values = {values.type, {static_cast<std::int64_t>(n * width())}, spread.data()};
     gradient_per_value = 1;
   }
-  // The array takes its master's values: those of the rows that a sparse gradient listed, if no other moved.
+  // Writes the master's values into the array: those of the rows that a sparse gradient listed, if no other row moved.
   void refresh_array(const Update& update) {
     if (gradient == nullptr || !gradient->sparse || !moves_listed_rows_only(update))
       master.refresh();
@@ -140,7 +140,7 @@ struct tracked_variable {
   }
 
 private:
-  // Of 16-bit numbers, as the array whose master is kept.
+  // Returns whether the gradient has 16-bit numbers, as the array whose master is kept.
   bool is_narrow(const named_gradient& g) const { return master.kept() && g.values.type == master.array_type(); }
   bool moves_listed_rows_only(const Update& update) const {
     if constexpr (Update::accumulates || Update::adds_noise || Update::steps_tensors || Update::clips_columns) {

@@ -1,5 +1,5 @@
 // An update_step is one step of an update for any owner of memory: an updater's arrays, a model's arenas, static
-// arrays, variables of a graph. Owners walk their memory; the step is defined here. In order:
+// arrays, variables of a graph. Owners iterate over their memory; the step is defined here. In order:
 //
 //   begin      constants of the step, in double and float; its loss scale
 //   measure    sums of doubles over all gradients, added in the order of the variables
@@ -7,10 +7,10 @@
 //   apply      variables change, one by one, in any order
 //   finish     the optimizer's own state, such as running powers, moves on
 //
-// Several owners may hold a part of the variables each: every one measures its own, the sums go from one to the next
+// Several owners may hold a part of the variables each: every owner measures its own, the sums go from one to the next
 // (or, a variable each, are added in the variables' order), all settle the same sums, and the bits are those of one
 // owner. A global norm inside a chain takes its sums in blocks of 4096 values: there an owner lists its addends
-// (added_one_by_one), and all add the addends of all, in the variables' order.
+// (added_one_by_one), and all owners add the addends of all, in the variables' order.
 #pragma once
 #include <array>
 #include <cmath>
@@ -35,8 +35,8 @@ struct measured_sums {
   }
 };
 
-// The same as a list: each number that would be added to a sum, in the order of the additions. So adding them to zeros
-// gives the bits of a measurement. Where a stage measures several, they take turns.
+// The same as a list: each number that would be added to a sum, in the order of the additions, so that adding them to
+// zeros gives the bits of a measurement. Where a stage measures several sums, their addends take turns.
 struct added_one_by_one {
   struct sum {
     std::vector<double>* list;
@@ -60,18 +60,19 @@ struct added_one_by_one {
   explicit added_one_by_one(std::vector<double>& list) : squares{&list}, stages{&list} {}
 };
 
-// Floats, Doubles: types of variables that take part.
+// Floats, Doubles: whether variables of float32, float64 take part.
 template <class Update, bool Floats = true, bool Doubles = true>
 class update_step {
 public:
-  // Round 0 measures the global norm, where it is needed; the others the sums that parts of a chain need of all
+  // Round 0 measures the global norm, where it is needed; the others measure the sums that parts of a chain need of all
   // gradients.
   static constexpr std::size_t rounds = Update::needs_norm ? 1 + Update::global_stages : 0;
 
   Update update;
   std::int64_t global_step = 0;  // finished steps of training
 
-  // Not by braces: clang 16 ends with an error of its own at those of a chain whose follower has no constants.
+  // The members are not initialized by braces: clang 16 fails with an internal error at those of a chain whose follower
+  // has no constants.
   explicit update_step(Update with) : update(std::move(with)), constants_(), floats_() {}
 
   void begin() {
@@ -83,7 +84,7 @@ public:
     begin_gradients();
     if constexpr (rounds != 0) scale_.now = 1;
   }
-  // As much of it as gradients need, where `begin` follows them.
+  // Does the part of `begin` that gradients need, where `begin` follows them.
   void begin_gradients() {
     update.begin(global_step);
     if constexpr (Update::scales_loss) loss_scale_.now = update.loss_scale();
@@ -94,7 +95,7 @@ public:
   }
 
   // ---- measure and settle, round after round; each(f) calls f(variable_step) for every variable of the step
-  // Sums: measured_sums, or added_one_by_one.
+  // Sums is measured_sums, or added_one_by_one.
   template <std::size_t Round = 0, class Each, class Sums>
   void measure(Each each, Sums& sums) const {
     each([&](auto& one) {
@@ -106,8 +107,8 @@ public:
         one.template measure<Round - 1>(sums.stages);
     });
   }
-  // Gives the norm of the gradients before the clip, without the loss scale. `loss` returns that of the step; it is
-  // called if a policy checks it.
+  // Returns the norm of the gradients before the clip, without the loss scale. `loss` returns the loss of the step; it
+  // is called if a policy checks it.
   template <class Loss>
   double settle(const measured_sums<Update>& sums, Loss loss) {
     double norm = std::sqrt(sums.squares);
@@ -164,7 +165,7 @@ public:
     else
       detail::in_guarded_pieces(*guard, theta, mirrors, Update::mirror_count, n, some);
   }
-  // Of a variable with a constraint.
+  // Makes the step of a variable with a constraint.
   template <class Device, class T>
   void sweep_limited(const constraint& limit, T* theta, const T* g, T* const* mirrors, const extents& dims) const {
     const auto& c = constants<T>();
@@ -172,7 +173,8 @@ public:
                               mirrors, static_cast<std::size_t>(count(dims)));
     detail::constrain_then_average<Device, T>(limit, update.single(), c, theta, mirrors, dims);
   }
-  // Of a variable of `many` rows, n in all values, whose gradient has some; `rows` were checked.
+  // Makes the step of a variable of `many` rows, n values in all, whose gradient has some of the rows; `rows` were
+  // checked.
   template <class Device, class T, class Index>
   void sweep_rows(T* theta, T* const* mirrors, std::size_t many, std::size_t n, const Index* rows, const T* values,
                   std::size_t listed, std::span<std::int32_t> chains, std::size_t per_value = 1) const {
@@ -183,7 +185,7 @@ public:
   }
 
   // ---- what was settled
-  // One variable's part of the step.
+  // Returns one variable's part of the step.
   template <class Device, class T>
   variable_step<Device, T, Update> of(subject_state<Update>& v, const step_memory<T>& memory,
                                       const gradient_view<T>& gradient) const {

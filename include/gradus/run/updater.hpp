@@ -8,11 +8,12 @@
 //
 // The updater owns slots and averages, never the variables: they must outlive it and must not move. Variables are
 // float32 or float64, gradients of the same type. One `apply` is one step of the optimizer over the variables that it
-// names; everything is checked before anything is changed, and after the first step nothing is allocated (a sparse
-// gradient with more rows than any before it allocates once; `reserve_rows` does it ahead).
+// names; everything is checked before anything is changed, and after the first step nothing is allocated (except once
+// for a sparse gradient with more rows than any before it; `reserve_rows` does this in advance).
 //
-// Of an array of 16-bit numbers (gradus::bfloat, gradus::half) the updater keeps a float32 master, with float32 slots;
-// gradients may be of either type. After a step the array holds the master, rounded. See docs/mixed_precision.md.
+// For an array of 16-bit numbers (gradus::bfloat, gradus::half) the updater keeps a float32 master, with float32 slots;
+// gradients may be of either type. After a step the array holds the master's values, rounded. See
+// docs/mixed_precision.md.
 #pragma once
 #include <initializer_list>
 #include <memory>
@@ -27,7 +28,7 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// Device says how memory is swept (cpu/sweeps.hpp); the deduction guide binds it to the default one.
+// Device defines how memory is swept (cpu/sweeps.hpp); the deduction guide binds it to the default one.
 template <class Device, class... Policies>
 class updater {
   GRADUS_NEEDS_DEVICE(Device);
@@ -41,7 +42,7 @@ public:
   updater& operator=(const updater&) = delete;
 
   // From now on `name` is this array, with its slots at their initial values and its average equal to it; every step
-  // that changes it ends with its constraint (graph/constraint.hpp).
+  // that changes it ends by applying its constraint (graph/constraint.hpp).
   template <class X>
   void track(std::string_view name, X&& values, const constraint& limit = {}) {
     static_assert(
@@ -52,7 +53,7 @@ public:
   }
 
   // Makes one step of gradients of the loss times loss_scale(). Variables that are not named keep their values, slots
-  // and averages; with accumulate{k}, those that none of the k calls named.
+  // and averages; with accumulate{k}, this holds for those that none of the k calls named.
   void apply(std::initializer_list<named_gradient> gradients) {
     apply(std::span<const named_gradient>(gradients.begin(), gradients.size()));
   }
@@ -97,8 +98,8 @@ public:
     static_assert(update_type::watches, "gradus: no schedule of this updater watches a value; reduce_on_plateau does.");
     step_.update.watch(value);
   }
-  // Exchanges every variable with its evaluation copy (an average, schedule-free's x); a second call brings the same
-  // bits back. Evaluate in between, do not apply.
+  // Exchanges every variable with its evaluation copy (an average, schedule-free's x); a second call restores the same
+  // bits. Evaluate in between, do not apply.
   void swap_averages()
     requires(update_type::has_evaluation_copy)
   {
@@ -109,7 +110,7 @@ public:
     }
   }
 
-  // A slot of the rule, or "average": of the variable's shape and type.
+  // Returns a slot of the rule, or "average": of the variable's shape and type.
   tensor_view slot(std::string_view name, std::string_view slot) {
     auto& v = tracked_.find(name);
     std::string known;
@@ -124,7 +125,7 @@ public:
     raise(status::not_found, text("there is no slot \"", slot, "\" of \"", name, "\"; ", update_type::rule_type::name,
                                   known.empty() ? " keeps none" : " keeps ", known));
   }
-  // Names of a variable's slots, in order.
+  // Returns the names of a variable's slots, in order.
   std::vector<std::string_view> slot_names(std::string_view name) {
     auto& v = tracked_.find(name);
     std::vector<std::string_view> names;
@@ -143,22 +144,22 @@ public:
     step_.update.move_to(step);
     step_.global_step = step;
   }
-  // Returns the float32 master of a variable of 16-bit numbers; of another, its array.
+  // Returns the float32 master of a variable of 16-bit numbers; for another, its array.
   tensor_view master(std::string_view name) { return tracked_.find(name).values; }
   // Returns the factor for the next loss, 1 without a loss scale; and whether the last step was left out because a
   // gradient was infinite or NaN.
   double loss_scale() const { return step_.update.loss_scale(); }
   bool skipped() const { return step_.update.skips(); }
   std::int64_t skipped_steps() const { return step_.update.skipped_steps(); }  // with not_finite::skip
-  // The rate of the next step, and the norm of the last gradients before clipping, without the loss scale (0 without a
-  // clip).
+  // Returns the rate of the next step, and the norm of the last gradients before clipping, without the loss scale (0
+  // without a clip).
   double rate() const { return step_.update.rate(step_.global_step); }
   double gradient_norm() const { return norm_; }
   const update_type& update() const { return step_.update; }
 
   // Prefetches rows of a variable and of its slots that a step will need soon, such as those of the next example while
-  // this one is computed: a large table answers some hundred nanoseconds later. Rows are int32 or int64; one out of
-  // range is passed over. Changes nothing.
+  // this one is computed: reading a large table takes some hundred nanoseconds. Rows are int32 or int64; one out of
+  // range is ignored. Nothing changes.
   template <readable_array Rows>
   void prefetch(std::string_view name, const Rows& rows) {
     const const_tensor_view at = read_view(rows);
@@ -175,7 +176,7 @@ public:
   // Makes room for sparse gradients of up to n rows.
   void reserve_rows(std::size_t n) { tracked_.reserve_rows(n); }
 
-  // Sets the guard that is called before a step changes variables and mirrors: a save that copies them meanwhile
+  // Sets the guard that is called before a step changes variables and mirrors, for a save that copies them meanwhile
   // (background_saver::guard). global_step and an optimizer's own state change without a call.
   void guard(write_guard* g) { tracked_.guard = g; }
   std::vector<std::span<const std::byte>> guarded() {
@@ -187,7 +188,7 @@ public:
     return out;
   }
 
-  // Variables (masters, in float32, of 16-bit ones), their mirrors under TensorFlow's checkpoint names ("w/Adam",
+  // Lists variables (for 16-bit ones the float32 masters), their mirrors under TensorFlow's checkpoint names ("w/Adam",
   // "w/Adam_1"), the optimizer's own state and global_step.
   void remembers(state_list& list) {
     for (auto& v : variables_)
@@ -209,7 +210,7 @@ private:
   update_step<update_type>& step_ = tracked_.step;
   std::deque<detail::tracked_variable<update_type>>& variables_ = tracked_.variables;
   double norm_ = 0;
-  std::size_t checked_ = 0;  // variables that masks were held against
+  std::size_t checked_ = 0;  // the variables that masks were checked against
 };
 
 template <class... Policies>

@@ -1,4 +1,4 @@
-// These ops of a session's graph read variables or give them their first values, as TensorFlow's initializer ops.
+// These ops of a session's graph read variables or give them their first values, as TensorFlow's initializer ops do.
 //
 //   auto init = gradus::global_variables_initializer(g);
 //   auto missing = gradus::report_uninitialized_variables(g);
@@ -8,7 +8,7 @@
 //   gradus::uninitialized_names(g, missing, s.run(missing));  // {}
 //
 // First values are drawn from the seed that the op was made with, else from that of the session's last initialize (0
-// before); the random streams of a graph begin anew only with a seed of the op's own. An initializer runs before
+// before it); the random streams of a graph begin anew only with a seed of the op's own. An initializer runs before
 // everything else of its run, on variables that no other run uses meanwhile.
 #pragma once
 #include <cstdint>
@@ -47,31 +47,32 @@ inline constexpr session_card initialize_variables{
     count_up_to{{"CountUpTo", 1, own_traits | trait::writes, &detail::infer_count}, &detail::run_count_up_to};
 }  // namespace cards
 
-// Returns an op that gives these variables their first values. An empty list: it does nothing.
-// Error: invalid_argument for a value that is no variable.
+// Returns an op that gives these variables their first values; for an empty list it does nothing. Raises
+// invalid_argument for a value that is no variable.
 value variables_initializer(graph& g, std::span<const value> variables, std::optional<std::uint64_t> seed = {});
-// v.initializer in TensorFlow.
+// This is v.initializer in TensorFlow.
 value initializer_of(value variable, std::optional<std::uint64_t> seed = {});
-// Of the variables that the graph has now: all but local ones, or these.
+// Return such an op for the variables that the graph has now: all except local ones, or the local ones.
 value global_variables_initializer(graph& g, std::optional<std::uint64_t> seed = {});
 value local_variables_initializer(graph& g, std::optional<std::uint64_t> seed = {});
-// Runs the initializers in collection::table_initializers.
+// Returns an op that runs the initializers in collection::table_initializers.
 value tables_initializer(graph& g);
 namespace collection {
 inline constexpr std::string_view table_initializers = "table_initializer";
 }
 
-// Returns a boolean scalar: whether it has a value.
+// Returns a boolean scalar: whether the variable has a value.
 value is_variable_initialized(value variable);
-// Returns a boolean [number of variables], true for each that has no value; all variables of the graph, or these.
-// uninitialized_names gives them their names. Where TensorFlow has a vector of texts.
+// Returns a boolean [number of variables], true for each that has no value; of all variables of the graph, or of these.
+// uninitialized_names returns their names. TensorFlow's op returns a vector of strings instead.
 value report_uninitialized_variables(graph& g);
 value report_uninitialized_variables(graph& g, std::span<const value> variables);
-// The names of the variables that such a report of `g` says have no value. Error: invalid_argument if `report` is none.
+// Returns the names of the variables that have no value according to such a report of `g`. Raises invalid_argument if
+// `report` is not one.
 std::vector<std::string> uninitialized_names(const graph& g, value report, const const_tensor_view& result);
 
-// Counts an integer variable up by one and gives its value before. Error, when it runs: out_of_range at the limit, and
-// the variable stays. tf.count_up_to.
+// Counts an integer variable up by one and returns its value before. When it runs at the limit, raises out_of_range,
+// and the variable stays. As tf.count_up_to.
 value count_up_to(value variable, std::int64_t limit);
 
 }  // namespace gradus

@@ -8,7 +8,7 @@
 namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
-// Of an initializer; the variables' nodes follow.
+// The attributes of an initializer; the variables' nodes follow.
 struct initialize_attr {
   int seeded;
   std::array<int, 2> seed;

@@ -1,4 +1,4 @@
-// The variables of a run lie in flat arenas. Trainable ones lie first, each on a cache line of its own; gradients and
+// The variables of a run are in flat arenas. Trainable ones come first, each on a cache line of its own; gradients and
 // the arrays that an optimizer keeps beside a variable (mirrors) are arenas of the same layout. So a norm is one read,
 // an update one sweep, a checkpoint one write.
 #pragma once
@@ -29,7 +29,7 @@ struct variable_info {
 // Streams of random numbers are distinguished by name, so that adding a variable leaves the others as they were.
 constexpr std::uint64_t stream_of(std::string_view name) { return detail::fnv1a{}.text(name).value(); }
 
-// The cache lines of an array that part `part` of `parts` updates.
+// The cache lines of an array that part `part` of `parts` parts updates.
 struct line_range {
   std::size_t first, last;
 };
@@ -40,10 +40,11 @@ constexpr line_range lines_of_part(std::size_t bytes, int part, int parts) {
 
 class variable_arena {
 public:
-  // Declares a variable, or finds the one of this name: then dtype and shape must agree.
+  // Declares a variable, or finds the one of this name, whose dtype and shape must then agree.
   int declare(const variable_info& v);
-  // After the last declaration, once: lays the arenas out. `mirrors` arenas lie beside the trainable part, each with
-  // mirror_bytes(k, i) for variable i, its own size by default; then both lie at the same offset.
+  // Lays the arenas out, once, after the last declaration. `mirrors` arenas lie beside the trainable part, each with
+  // mirror_bytes(k, i) for variable i. By default that is the variable's own size, and the mirror has the variable's
+  // offset.
   void allocate(std::size_t mirrors);
   template <class Bytes>
   void allocate(std::size_t mirrors, Bytes mirror_bytes) {
@@ -51,9 +52,9 @@ public:
       for (std::size_t i = 0; i < infos_.size(); ++i) zero_part(i, 0, 1);
     });
   }
-  // The same, where arenas of many pages are zeroed by the thread that will update them: a page then lies in memory
-  // near the first thread that wrote to it. touch(zero_part) calls zero_part(i, part, parts) for every part of every
-  // variable, each on its thread; arenas that are small are zeroed here.
+  // Does the same, but the thread that will update an arena of many pages zeroes it: a page lies in memory near the
+  // first thread that wrote to it. touch(zero_part) calls zero_part(i, part, parts) for every part of every variable,
+  // each on its thread; arenas that are small are zeroed here.
   template <class Bytes, class Touch>
   void allocate(std::size_t mirrors, Bytes mirror_bytes, Touch touch) {
     std::size_t at = 0;
@@ -88,7 +89,7 @@ public:
   variable_info& info(std::size_t i) { return infos_[i]; }
   const variable_info& info(std::size_t i) const { return infos_[i]; }
 
-  // Those that checkpoints hold, to a list as remembers has them (cluster/federated_server.hpp).
+  // Lists the variables that checkpoints hold, as remembers does (cluster/federated_server.hpp).
   template <class List>
   void list_variables(List& list) {
     for (std::size_t i = 0; i < infos_.size(); ++i)
@@ -96,12 +97,13 @@ public:
         list.tensor(v.name, v.type, resolve(v.dims, 1), std::span(value(i), v.bytes));
   }
 
-  bool initialized() const;  // whether all of those have values
+  bool initialized() const;  // whether all variables of checkpoints have values
 
   std::byte* value(std::size_t i) { return memory_.data() + infos_[i].offset; }
   std::byte* gradient(std::size_t i) { return memory_.data() + all_bytes_ + infos_[i].offset; }
   std::byte* mirror(std::size_t k, std::size_t i) { return memory_.data() + mirror_offsets_[k * infos_.size() + i]; }
-  // Arenas of one layout: a variable's gradient lies at its own offset, and its mirrors where all are of its size.
+  // These are arenas of one layout: a variable's gradient has the variable's offset, and so have its mirrors where all
+  // are of its size.
   std::byte* value_base() { return memory_.data(); }
   std::byte* mirror_base(std::size_t k) { return memory_.data() + all_bytes_ + (k + 1) * trainable_bytes_; }
   std::byte* gradient_base() { return memory_.data() + all_bytes_; }
@@ -109,13 +111,13 @@ public:
   std::size_t mirror_bytes() const { return bytes_ - all_bytes_ - trainable_bytes_; }
   std::size_t bytes() const { return bytes_; }
   tensor_view view(std::size_t i) { return {infos_[i].type, resolve(infos_[i].dims, 1), value(i)}; }
-  // Of a mirror that is shaped as its variable.
+  // Returns a mirror that is shaped as its variable.
   tensor_view mirror_view(std::size_t k, std::size_t i);
 
 private:
   std::vector<variable_info> infos_;
   aligned_buffer memory_;
-  std::vector<std::size_t> mirror_offsets_, mirror_bytes_;  // of mirror k of variable i at k size() + i
+  std::vector<std::size_t> mirror_offsets_, mirror_bytes_;  // of mirror k of variable i at index k size() + i
   std::size_t trainable_bytes_ = 0, all_bytes_ = 0, bytes_ = 0;
 };
 

@@ -1,8 +1,8 @@
-// array_access says which types are arrays in memory: a function that takes "an array" sees the user's own type as a
+// array_access defines which types are arrays in memory: a function that takes "an array" gets the user's own type as a
 // view.
 //
-// Views, spans, std::vector and std::array are known here; xtensor's containers are once tensor/xtensor.hpp is
-// included. For another type, specialize:
+// Views, spans, std::vector and std::array have specializations here; including tensor/xtensor.hpp adds xtensor's
+// containers. For another type, specialize:
 //
 //   template <> struct gradus::array_access<my_matrix> {
 //     static gradus::const_tensor_view read(const my_matrix& m) { ... }

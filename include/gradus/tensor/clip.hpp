@@ -13,15 +13,16 @@
 //   by_global_norm    clip_by_global_norm     clip_grad_norm_ adds 1e-6 to the norm; optax.clip_by_global_norm
 //   adaptive          -                       optax.adaptive_grad_clip
 //
-// Arrays are float32 or float64 (by_value: int32 and int64 too). A vector or span has one axis; give more with
-// tensor_view(span, {2, 3}). Where a `gradient` is taken, anything with a member `values` that is an array is one too
-// (indexed slices): its values are clipped, duplicate rows one by one, its rows stay.
+// Arrays are float32 or float64 (by_value also takes int32 and int64). A vector or span has one axis; give more with
+// tensor_view(span, {2, 3}). Where a `gradient` is taken, anything with a member `values` that is an array is accepted
+// too (indexed slices): its values are clipped, duplicate rows one by one, and its rows stay.
 //
-// Arithmetic: squares are summed in double (tensor/squares.hpp), elements are computed in their own dtype, as
-// TensorFlow does. For the same on graphs see ops/clip.hpp; as policies of an optimizer, update/clip.hpp. Nothing
-// allocates but a list given as a range.
+// Squares are summed in double (tensor/squares.hpp), elements are computed in their own dtype, as TensorFlow does. For
+// the same on graphs see ops/clip.hpp; for policies of an optimizer, update/clip.hpp. Nothing allocates except a list
+// that is given as a range.
 //
-// Functions are templates on nothing (`template <class = void>`), so that a program that does not clip pays for none.
+// Functions are templates on nothing (`template <class = void>`), so that a program that does not clip compiles none of
+// them.
 #pragma once
 #include <cmath>
 #include <initializer_list>
@@ -36,7 +37,7 @@
 namespace gradus::inline GRADUS_BUILD::clip {
 
 namespace detail {
-// f(element of the dtype): float32 or float64.
+// Calls f(element of the dtype), which must be float32 or float64.
 template <class F>
 void with_float(std::string_view name, dtype type, F f) {
   if (type == float32) return f(0.0f);
@@ -72,7 +73,7 @@ unsigned mask_of(std::string_view name, const extents& dims, std::span<const int
   return mask;
 }
 
-// Which element of a limit goes with which element: its offset along each axis of the operand.
+// Reads the element of a limit that belongs to an element of the operand, by its offset along each axis of the operand.
 template <class T>
 struct limit_reader {
   const T* data = nullptr;
@@ -152,7 +153,7 @@ void apply_norm(const const_tensor_view& t, const limit& c, std::span<const int>
       for (std::size_t j = 0; j < n; ++j) sums[j] = sums[j] > 0 ? std::sqrt(sums[j]) : sums[j];
       groups.elements(first, n, [&](std::size_t at, std::size_t group) {
         const T limit = most.at(at), norm = static_cast<T>(sums[group]);
-        y[at] = x[at] * limit / (limit > norm ? limit : norm);  // a norm that is NaN shows in every element
+        y[at] = x[at] * limit / (limit > norm ? limit : norm);  // a norm that is NaN makes every element NaN
       });
     });
   });
@@ -204,7 +205,7 @@ void apply_adaptive(const const_tensor_view& t, const const_tensor_view& paramet
 }
 }  // namespace detail
 
-// Each element becomes max(min(t, high), low): low > high gives low everywhere, NaN stays NaN, infinities are cut.
+// Sets each element to max(min(t, high), low): low > high gives low everywhere, NaN stays NaN, infinities are cut.
 // Limits are numbers, or arrays of t's dtype that broadcast to t; integers take whole numbers only.
 template <class = void>
 void by_value(gradient t, limit low, limit high) {
@@ -215,9 +216,10 @@ void by_value(source t, limit low, limit high, to out) {
   detail::apply_value(t.view, low, high, out.view);
 }
 
-// (t c) / max(n, c), n the L2 norm over the axes (none given: over all; negative: from the back). Divides also where
-// nothing is to be clipped, so the last bit may change. n = 0 gives zeros, and NaN if c <= 0; c < 0 turns other signs
-// and makes norms |c|; n infinite makes finite elements 0 and infinite ones NaN; n NaN makes all NaN.
+// Sets t to (t c) / max(n, c), where n is the L2 norm over the axes (none given: over all; negative: from the back). It
+// divides even where nothing is to be clipped, so the last bit may change. n = 0 gives zeros, and NaN if c <= 0; c < 0
+// changes the signs and makes the norms |c|; n infinite makes finite elements 0 and infinite ones NaN; n NaN makes all
+// NaN.
 template <class = void>
 void by_norm(gradient t, limit c, std::span<const int> axes) {
   detail::apply_norm(t.view, c, axes, t.view);
@@ -239,7 +241,8 @@ void by_norm(source t, limit c, to out) {
   detail::apply_norm(t.view, c, {}, out.view);
 }
 
-// t c min(N / n, 1 / c), n the L2 norm of all N elements: the "average" divides the norm by N, not by sqrt(N).
+// Sets t to t c min(N / n, 1 / c), where n is the L2 norm of all N elements: the "average" divides the norm by N, not
+// by sqrt(N).
 template <class = void>
 void by_average_norm(array t, double c) {
   detail::apply_average_norm(t.view, c, t.view);
@@ -249,7 +252,7 @@ void by_average_norm(const X& t, double c, to out) {
   detail::apply_average_norm(read_view(t), c, out.view);
 }
 
-// sqrt of the sum of all squares. None is left out; an empty list and a list of None have norm 0.
+// Returns the square root of the sum of all squares. None is left out; an empty list and a list of None have norm 0.
 template <class = void>
 double global_norm(std::span<const term> list) {
   double sum = 0;
@@ -270,15 +273,15 @@ double global_norm(const Range& list) {
   return global_norm(std::span<const term>(terms));
 }
 
-// The factor of by_global_norm: c min(1 / norm, 1 / c), and NaN where the norm is not finite.
+// Returns the factor of by_global_norm: c min(1 / norm, 1 / c), and NaN where the norm is not finite.
 inline double global_scale(double norm, double c) {
   if (!std::isfinite(norm)) return std::numeric_limits<double>::quiet_NaN();
   const double by_norm = 1 / norm, by_limit = 1 / c;
   return c * (by_limit < by_norm ? by_limit : by_norm);
 }
-// Every entry times global_scale(norm, c), a double rounded to the entry's dtype. Gives the norm: use_norm if it is
-// given, else the list's. An infinite or NaN norm makes every element NaN, so that a broken step shows; norm 0 leaves
-// all as it is, and gives NaN if c = 0; c < 0 changes nothing.
+// Multiplies every entry by global_scale(norm, c), a double rounded to the entry's dtype. Returns the norm: use_norm if
+// it is given, else the list's. An infinite or NaN norm makes every element NaN, so that a broken step shows; norm 0
+// leaves everything as it is, and gives NaN if c = 0; c < 0 changes nothing.
 template <class = void>
 double by_global_norm(std::span<const entry> list, double c, std::optional<double> use_norm = {}) {
   for (const entry& e : list)
@@ -316,10 +319,10 @@ double by_global_norm(Range& list, double c, std::optional<double> use_norm = {}
 }
 
 // Adaptive gradient clipping (Brock, De, Smith, Simonyan, "High-performance large-scale image recognition without
-// normalization", ICML 2021), as optax.adaptive_grad_clip: t times factor max(|p|, eps) / |t| wherever |t| is not below
-// factor max(|p|, eps). Norms are of one unit each: of the whole where at most one extent is above 1; over axis 0 for
-// rank 2 [in, out] and 3; over all axes but the last for kernels [h, w, in, out]. The parameter has t's dtype and
-// extents. 0.01 is the paper's factor for large batches.
+// normalization", ICML 2021), as optax.adaptive_grad_clip: multiplies t by factor max(|p|, eps) / |t| wherever |t| is
+// not below factor max(|p|, eps). Each norm is that of one unit: of the whole array where at most one extent is above
+// 1; over axis 0 for rank 2 [in, out] and rank 3; over all axes but the last for kernels [h, w, in, out]. The parameter
+// has t's dtype and extents. 0.01 is the paper's factor for large batches.
 template <class = void>
 void adaptive(array t, source parameter, double factor, double eps = 1e-3) {
   detail::apply_adaptive(t.view, parameter.view, factor, eps, t.view);

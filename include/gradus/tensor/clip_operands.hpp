@@ -1,5 +1,5 @@
-// The operands of tensor/clip.hpp are: arrays that are read, written or clipped in place, indexed slices, limits, and
-// lists in which a gradient may be absent.
+// This header has the operands of tensor/clip.hpp: arrays that are read, written or clipped in place, indexed slices,
+// limits, and lists in which a gradient may be absent.
 #pragma once
 #include <concepts>
 #include <optional>
@@ -35,14 +35,14 @@ struct source {
   template <detail::readable_slices X>
   source(const X& x) : view(read_view(x.values)) {}
 };
-// An operand that is changed in place: an array, ...
+// An operand that is changed in place and is an array.
 struct array {
   tensor_view view;
   template <class X>
     requires detail::writable<X>
   array(X&& x) : view(write_view(x)) {}
 };
-// ... or the values of indexed slices too.
+// An operand that is changed in place and is an array, or the values of indexed slices.
 struct gradient {
   tensor_view view;
   template <class X>
@@ -52,7 +52,7 @@ struct gradient {
     requires detail::writable_slices<std::remove_reference_t<X>>
   gradient(X&& x) : view(write_view(x.values)) {}
 };
-// A number, or an array that broadcasts to the operand's extents without enlarging them.
+// A limit is a number, or an array that broadcasts to the operand's extents without enlarging them.
 struct limit {
   double number = 0;
   std::int64_t whole_number = 0;
@@ -66,7 +66,7 @@ struct limit {
   template <readable_array X>
   limit(const X& x) : is_array(true), view(read_view(x)) {}
 };
-// One of a list: a gradient, or None: std::nullopt, or an empty std::optional.
+// An entry of a list: a gradient, or None, which is std::nullopt or an empty std::optional.
 struct entry {
   const_tensor_view from;
   tensor_view into;
@@ -81,10 +81,10 @@ struct entry {
   entry(std::optional<X>& x) {
     if (x.has_value()) *this = entry(*x);
   }
-  // Read from one array, written to another.
+  // This is read from one array and written to another.
   entry(source x, to out) : from(x.view), into(out.view), absent(false) {}
 };
-// The same where nothing is written.
+// An entry of a list of which nothing is written.
 struct term {
   const_tensor_view from;
   bool absent = true;

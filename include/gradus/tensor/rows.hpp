@@ -1,4 +1,4 @@
-// A sparse gradient consists of rows of a table by their numbers.
+// A sparse gradient consists of rows of a table, given by their numbers.
 #pragma once
 #include <bit>
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// Rows and their values, owned. `values()` is [rows, the extents of one row]; `gradus::indexed_slices{m.rows(),
-// m.values()}` is a gradient for an updater.
+// Rows and their values, which this object owns. `values()` is [rows, the extents of one row];
+// `gradus::indexed_slices{m.rows(), m.values()}` is a gradient for an updater.
 class row_values {
 public:
   row_values(dtype row_type, dtype value_type, const extents& dims)
@@ -31,12 +31,13 @@ private:
 };
 
 namespace detail {
-// place[i]: which distinct row value i belongs to, in order of first occurrence. Gives their number.
+// Sets place[i] to the index of the distinct row that value i belongs to, in order of first occurrence. Returns the
+// number of distinct rows.
 template <class Index>
 std::size_t places_of(std::span<const Index> rows, std::vector<std::size_t>& place) {
   const std::size_t n = rows.size(), size = std::bit_ceil(2 * n + 1);
   constexpr std::size_t free = ~std::size_t{0};
-  std::vector<std::size_t> table(size, free), first;  // first[d]: where distinct row d stands first
+  std::vector<std::size_t> table(size, free), first;  // first[d]: where distinct row d occurs first
   const int shift = 64 - std::countr_zero(size);
   place.resize(n);
   for (std::size_t i = 0; i < n; ++i) {
@@ -47,7 +48,7 @@ std::size_t places_of(std::span<const Index> rows, std::vector<std::size_t>& pla
   }
   return first.size();
 }
-// f<T>() for the dtype of numbers.
+// Calls f<T>() for the dtype of numbers.
 template <class F>
 void with_number(dtype t, F f) {
   switch (t) {
@@ -60,9 +61,9 @@ void with_number(dtype t, F f) {
 }
 }  // namespace detail
 
-// Each row once, in order of first occurrence, with the sum of its values in order of arrival: as every sparse update
-// does first (TensorFlow's _deduplicate_indexed_slices). `rows` is a vector of int32 or int64, any numbers in any
-// order; `values` is [rows, ...], or a flat array of as many elements: then the result is [distinct rows, width].
+// Returns each row once, in order of first occurrence, with the sum of its values in order of arrival, as every sparse
+// update does first (TensorFlow's _deduplicate_indexed_slices). `rows` is a vector of int32 or int64, any numbers in
+// any order; `values` is [rows, ...], or a flat array of as many elements: then the result is [distinct rows, width].
 template <readable_array Rows, readable_array Values>
 row_values merge_rows(const Rows& rows, const Values& values) {
   const const_tensor_view at = read_view(rows), from = read_view(values);
@@ -97,7 +98,7 @@ row_values merge_rows(const Rows& rows, const Values& values) {
   });
   return out;
 }
-// Of anything with `rows` and `values`, such as indexed_slices.
+// Does the same for any type with `rows` and `values`, such as indexed_slices.
 template <class Slices>
   requires requires(const Slices& s) {
     { read_view(s.rows) };

@@ -9,7 +9,7 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// Pairwise above 256 elements, so that the error does not grow with n.
+// Sums pairwise above 256 elements, so that the error does not grow with n.
 template <class T>
 double sum_of_squares_tree(const T* x, std::size_t n) {
   if (n > 256) {
@@ -27,8 +27,9 @@ double sum_of_squares_tree(const T* x, std::size_t n) {
   return (lane[0] + lane[1]) + (lane[2] + lane[3]);
 }
 
-// An array cut into groups of elements that are summed together: those that differ along the axes of `mask` alone.
-// Neighbouring axes of one fate are one. Groups that lie side by side are visited as a strip of up to `strip`.
+// An array cut into groups of elements that are summed together: elements that differ only along the axes of `mask`.
+// Neighbouring axes that are both summed, or both not, are treated as one. Groups that lie side by side are visited as
+// a strip of up to `strip` groups.
 struct squares {
   static constexpr std::size_t strip = 64;
   std::size_t extent[max_rank] = {}, stride[max_rank] = {};
@@ -47,7 +48,7 @@ struct squares {
     std::size_t n = 1;
     for (int i = axes; i-- > 0; n *= extent[i]) stride[i] = n;
   }
-  // f(offset) for each choice along the axes that are summed or not, the innermost one left out.
+  // Calls f(offset) for each choice along the axes that are summed or not, without the innermost one.
   template <class F>
   void each(bool along, std::size_t offset, F f) const {
     std::size_t at[max_rank] = {};
@@ -65,7 +66,7 @@ struct squares {
       if (i < 0) return;
     }
   }
-  // f(first offset, how many groups)
+  // Calls f(first offset, how many groups) for each strip.
   template <class F>
   void strips(F f) const {
     const std::size_t width = extent[axes - 1];
@@ -74,7 +75,7 @@ struct squares {
       for (std::size_t j = 0; j < width; j += strip) f(offset + j, width - j < strip ? width - j : strip);
     });
   }
-  // The sums of the n groups that begin at `first`.
+  // Computes the sums of the n groups that begin at `first`.
   template <class T>
   void sum(const T* x, std::size_t first, std::size_t n, double* sums) const {
     for (std::size_t j = 0; j < n; ++j) sums[j] = 0;
@@ -88,7 +89,7 @@ struct squares {
         }
     });
   }
-  // f(offset, number of its group in the strip)
+  // Calls f(offset, number of its group in the strip) for each element.
   template <class F>
   void elements(std::size_t first, std::size_t n, F f) const {
     const bool along = summed[axes - 1];

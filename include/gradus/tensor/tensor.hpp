@@ -22,7 +22,7 @@ namespace gradus::inline GRADUS_BUILD {
 inline constexpr std::size_t alignment = 64;
 constexpr std::size_t align_up(std::size_t bytes) { return (bytes + alignment - 1) / alignment * alignment; }
 
-// A view that may be read: an array's type, extents and first byte. It does not own.
+// A view for reading: an array's type, extents and first byte. It does not own the array.
 struct const_tensor_view {
   dtype type = dtype::none;
   extents dims;
@@ -30,7 +30,7 @@ struct const_tensor_view {
 
   const_tensor_view() = default;
   const_tensor_view(dtype t, const extents& e, const std::byte* p) : type(t), dims(e), data(p) {}
-  // A span is a vector; give extents for more. They must hold as many elements as the span.
+  // A span is a vector; give extents for more axes. They must hold as many elements as the span.
   template <storable T>
   const_tensor_view(std::span<const T> values)
       : const_tensor_view(values, {static_cast<std::int64_t>(values.size())}) {}
@@ -70,8 +70,8 @@ struct tensor_view : const_tensor_view {
   }
 };
 
-// Owned bytes, aligned to a cache line, zero at first. Large ones stand on large pages where the system has them: a
-// sweep over a gigabyte then needs 500 page translations and not 250,000.
+// Owned bytes, aligned to a cache line, zero at first. Large buffers use large pages where the system has them: a sweep
+// over a gigabyte then needs 500 page translations and not 250,000.
 class aligned_buffer {
 public:
   static constexpr std::size_t large_page = std::size_t{1} << 21, large_from = 2 * large_page;
@@ -80,8 +80,8 @@ public:
   explicit aligned_buffer(std::size_t bytes) : aligned_buffer(untouched(bytes)) {
     if (bytes != 0) std::memset(data_.get(), 0, align_up(bytes));
   }
-  // The same, but the user of a part zeroes it first: the system places a page when it is first written, near the
-  // processor that writes.
+  // Returns a buffer that is not zeroed: the user of a part zeroes it first, because the system places a page when it
+  // is first written, near the processor that writes.
   static aligned_buffer untouched(std::size_t bytes) {
     aligned_buffer b;
     b.size_ = bytes;
@@ -89,7 +89,7 @@ public:
     const std::size_t aligned = bytes >= large_from ? large_page : alignment;
     b.data_ = {static_cast<std::byte*>(::operator new(align_up(bytes), std::align_val_t{aligned})), release{aligned}};
 #if defined(MADV_HUGEPAGE)
-    if (aligned == large_page) ::madvise(b.data_.get(), align_up(bytes), MADV_HUGEPAGE);  // a wish: may fail
+    if (aligned == large_page) ::madvise(b.data_.get(), align_up(bytes), MADV_HUGEPAGE);  // this is a hint and may fail
 #endif
     return b;
   }

@@ -1,8 +1,8 @@
-// A tree_sum adds arrays that come one after the other, as a binary tree fixed by their number: n are cut at the
-// largest power of two below n, the two sides are summed so, then added. So those who hold 2^k neighbours each, from a
-// multiple of 2^k on, can sum theirs apart and add the sums in the same tree: the bits are those of one process with
-// all. It can also sum in order, each added to the sum of those before it, in room for one sum; two processes cannot
-// share such a sum.
+// A tree_sum adds arrays that come one after the other, as a binary tree fixed by their number: n arrays are cut at the
+// largest power of two below n, the two sides are summed in the same way, then added. So processes that hold 2^k
+// neighbours each, from a multiple of 2^k on, can sum theirs separately and add the sums in the same tree: the bits are
+// those of one process with all arrays. It can also sum in order, each array added to the sum of those before it, in
+// memory for one sum; two processes cannot share such a sum.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -15,19 +15,19 @@ namespace gradus::inline GRADUS_BUILD {
 enum class summation : std::uint8_t { tree, in_order };
 inline constexpr summation in_order = summation::in_order;
 
-// Holds at most log2(n), rounded up, partial sums; in order at most one.
+// It holds at most log2(n), rounded up, partial sums; in order at most one.
 class tree_sum {
 public:
   tree_sum() = default;
-  // Of `n` arrays of so many bytes.
+  // Sums `n` arrays of so many bytes.
   tree_sum(std::int64_t n, std::size_t bytes, summation how = summation::tree)
       : n_(static_cast<std::uint64_t>(n)), in_order_(how == summation::in_order) {
     if (n < 1) raise(status::invalid_argument, text("tree_sum: expected 1 array or more, found ", n));
     for (std::uint64_t rest = in_order_ ? std::uint64_t{n > 1} : n_ - 1; rest != 0; rest >>= 1)
       levels_.emplace_back(bytes);
   }
-  // The next array lies at `here`. After the last the sum lies there, and the next array begins another; until then,
-  // what lies there is of no use. add(to, from): to += from, of whole arrays.
+  // Takes the next array, at `here`. After the last array the sum is there, and the next array begins another sum;
+  // until then, what a call leaves at `here` is of no use. add(to, from) makes to += from, of whole arrays.
   template <class Add>
   void take(std::byte* here, Add add) {
     const bool last = seen_ + 1 == n_;

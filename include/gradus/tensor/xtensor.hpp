@@ -1,12 +1,13 @@
-// This header is the door to xtensor: it gives its containers as views, and views as xtensor expressions. Nothing is
-// copied; the container must outlive the view and must not be resized meanwhile.
+// This header is the only one that includes xtensor: it gives xtensor's containers as views, and views as xtensor
+// expressions. Nothing is copied; the container must outlive the view and must not be resized meanwhile.
 //
 //   xt::xtensor<float, 2> w = ...;
 //   updater.track("w", w);                                   // wherever the library takes an array
 //   auto m = gradus::as_xtensor<float, 2>(updater.slot("w", "m"));   // reads and writes the slot
 //
 // Containers must be row-major and contiguous: xt::xtensor, xt::xarray, xt::xtensor_fixed, xt::adapt and views that
-// keep both. Anything lazy is evaluated first with xt::eval. xtensor 0.24 to 0.27 (0.26 moved every header).
+// keep both. Evaluate lazy expressions first with xt::eval. The header works with xtensor 0.24 to 0.27 (0.26 moved
+// every header).
 #pragma once
 #if __has_include(<xtensor/containers/xtensor.hpp>)
 #include <xtensor/containers/xadapt.hpp>
@@ -38,7 +39,7 @@ extents xtensor_extents(const X& x) {
   extents e;
   if (x.dimension() > static_cast<std::size_t>(max_rank)) shape::too_many(x.dimension());
   for (const auto n : x.shape()) e.push(static_cast<std::int64_t>(n));
-  // xtensor writes stride 0 for an extent of 1.
+  // xtensor sets stride 0 for an extent of 1.
   std::int64_t stride = 1;
   for (int i = e.rank - 1; i >= 0; --i) {
     const auto found = static_cast<std::int64_t>(x.strides()[static_cast<std::size_t>(i)]);
@@ -65,7 +66,7 @@ struct array_access<X> {
   }
 };
 
-// A view as an xtensor expression of known rank, or of any rank; over the same memory.
+// Returns a view as an xtensor expression of known rank, or of any rank, over the same memory.
 template <storable T, std::size_t Rank>
 auto as_xtensor(const tensor_view& v) {
   const auto values = v.mutable_as<T>();
