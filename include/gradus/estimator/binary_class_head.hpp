@@ -21,8 +21,8 @@ struct binary_class_head_options {
 
 class binary_class_head {
 public:
-  // Raises invalid_argument for thresholds outside (0, 1), for a vocabulary without exactly two strings, and without a
-  // reduction.
+  // Raises invalid_argument for thresholds outside (0, 1), for a vocabulary without exactly two strings, and for
+  // losses::reduction::none.
   explicit binary_class_head(binary_class_head_options o = {});
   int logits_dimension() const { return 1; }
   int label_classes() const { return 2; }

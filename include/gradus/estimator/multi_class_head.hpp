@@ -20,7 +20,8 @@ struct multi_class_head_options {
 
 class multi_class_head {
 public:
-  // Raises invalid_argument for two classes or fewer, for a vocabulary of another length, and without a reduction.
+  // Raises invalid_argument for two classes or fewer, for a vocabulary of another length, and for
+  // losses::reduction::none.
   explicit multi_class_head(multi_class_head_options o);
   explicit multi_class_head(int n_classes) : multi_class_head(multi_class_head_options{.n_classes = n_classes}) {}
   int logits_dimension() const { return o_.n_classes; }

@@ -20,7 +20,7 @@ struct regression_head_options {
 
 class regression_head {
 public:
-  // Raises invalid_argument for a label_dimension below 1, and without a reduction.
+  // Raises invalid_argument for a label_dimension below 1, and for losses::reduction::none.
   explicit regression_head(regression_head_options o = {});
   int logits_dimension() const { return o_.label_dimension; }
   int label_dimension() const { return o_.label_dimension; }
