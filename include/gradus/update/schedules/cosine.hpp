@@ -35,8 +35,8 @@ struct cosine_decay {
 // Period lengths are subtracted one by one, so a restart happens exactly at its step. TensorFlow computes a quotient of
 // logarithms, which at some restarts is one rounding too small (with t_mul = 3 at the fifth), so it returns the end of
 // the old period there. With t_mul below 1 the periods end at first_decay_steps / (1 - t_mul); from then on the rate is
-// NaN, as in TensorFlow. TensorFlow: tf.train.cosine_decay_restarts. PyTorch: CosineAnnealingWarmRestarts(T_0, T_mult,
-// eta_min).
+// NaN, as in TensorFlow.
+// TensorFlow: tf.train.cosine_decay_restarts. PyTorch: CosineAnnealingWarmRestarts(T_0, T_mult, eta_min).
 //
 // Value: initial ((1-alpha) m_mul^i (1 + cos πf)/2 + alpha), f the done share of period i, which is first_decay_steps ·
 //   t_mul^i long

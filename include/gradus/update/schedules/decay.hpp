@@ -129,9 +129,10 @@ private:
 //
 // There must be one value more than boundaries, else computing the rate raises invalid_argument; there are at most 16
 // boundaries. Boundaries should rise; as in TensorFlow that is not checked, and the first boundary that is not below
-// the step decides. TensorFlow: tf.train.piecewise_constant (a boundary belongs to the left piece). Optax
-// piecewise_constant_schedule and PyTorch's MultiStepLR take factors instead of values, and there a boundary belongs to
-// the right piece: subtract 1 from each boundary here.
+// the step decides.
+// TensorFlow: tf.train.piecewise_constant (a boundary belongs to the left piece). Optax piecewise_constant_schedule and
+// PyTorch's MultiStepLR take factors instead of values, and there a boundary belongs to the right piece: subtract 1
+// from each boundary here.
 //
 // Value: values[i] for boundaries[i-1] < s <= boundaries[i]
 // Settings: `boundaries` (at most 16), `values` (one more, else computing a rate raises): braces or your own arrays

@@ -17,8 +17,8 @@ constexpr void check_phase(std::string_view schedule, std::string_view setting, 
 
 // initial + (peak - initial) s / warmup_steps, s = min(global_step, warmup_steps): step 0 has `initial`.
 //
-//   gradus::linear_warmup{.peak = 0.1, .warmup_steps = 500}.then(gradus::cosine_decay{.initial = 0.1, .decay_steps =
-//   9500})
+//   gradus::linear_warmup{.peak = 0.1, .warmup_steps = 500}
+//       .then(gradus::cosine_decay{.initial = 0.1, .decay_steps = 9500})
 //
 // Optax: linear_schedule(init_value, end_value, transition_steps), warmup_constant_schedule. PyTorch: LinearLR with
 // start_factor = initial / peak.
