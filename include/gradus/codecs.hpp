@@ -2,7 +2,7 @@
 // when and how a checkpoint is written. (codec/cereal.hpp and cereal_json.hpp need cereal; matching("regex") needs
 // <regex>.)
 #pragma once
-#include "base/foreign_macros.hpp"  // first: the standard library does not stand a macro min either
+#include "base/foreign_macros.hpp"  // first: the standard library does not tolerate a macro min either
 
 #include "checkpoint/background.hpp"
 #include "checkpoint/on_signal.hpp"

@@ -1,7 +1,7 @@
-// This header has every dataset, stage, reader and writer of files. (gradus.hpp brings idx, memory and the first
+// This header has every dataset, stage, reader and writer of files. (gradus.hpp includes idx, memory and the first
 // stages.)
 #pragma once
-#include "base/foreign_macros.hpp"  // first: the standard library does not stand a macro min either
+#include "base/foreign_macros.hpp"  // first: the standard library does not tolerate a macro min either
 
 #include "input/any_dataset.hpp"
 #include "input/combinators.hpp"

@@ -1,5 +1,5 @@
-// This header is the door of the estimator. It is not part of gradus.hpp, so programs without estimators do not pay for
-// it.
+// This header includes the estimators, their heads and train_and_evaluate. It is not part of gradus.hpp, so programs
+// without estimators do not pay for it.
 #pragma once
 #include "estimator/binary_class_head.hpp"
 #include "estimator/canned/baseline.hpp"

@@ -1,7 +1,8 @@
-// gradus trains models inside C++ programs. This header suffices for most programs; it brings no xtensor, cereal, json,
-// filesystem or regex. Policies that do have headers of their own: codec/cereal.hpp, tensor/xtensor.hpp.
+// gradus trains models inside C++ programs. This header suffices for most programs; it includes no xtensor, cereal,
+// json, filesystem or regex. The policies that need them have headers of their own, such as codec/cereal.hpp and
+// tensor/xtensor.hpp.
 #pragma once
-#include "base/foreign_macros.hpp"  // first: the standard library does not stand a macro min either
+#include "base/foreign_macros.hpp"  // first: the standard library does not tolerate a macro min either
 
 #include "base/clock.hpp"
 #include "base/contract.hpp"

@@ -1,7 +1,7 @@
 // This header has every optimizer, and the policies that compose with one: chain and multi, masks and freeze, clips,
-// accumulation, noise, averages, weight decay, loss scales, lookahead. (gradus.hpp brings the rules too.)
+// accumulation, noise, averages, weight decay, loss scales, lookahead. (gradus.hpp includes the rules too.)
 #pragma once
-#include "base/foreign_macros.hpp"  // first: the standard library does not stand a macro min either
+#include "base/foreign_macros.hpp"  // first: the standard library does not tolerate a macro min either
 
 #include "update/accumulate.hpp"
 #include "update/average.hpp"

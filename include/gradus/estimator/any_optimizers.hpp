@@ -1,5 +1,5 @@
-// `any_optimizers` is a type-erased list of a graph's optimizers; a session takes it where their types are not known,
-// as in an estimator.
+// `any_optimizers` is a type-erased list of a graph's optimizers; a session takes it where their types are not known at
+// compile time, as in an estimator.
 //
 //   gradus::optimizer deep{gradus::adam{.rate = 0.01}}, wide{gradus::ftrl{.rate = 0.2}};
 //   gradus::any_optimizers both{deep, wide};
@@ -20,8 +20,8 @@ public:
   using policy_for = kind::optimizer;
 
   any_optimizers() = default;
-  // Any optimizers of graphs (run/optimizer.hpp). Copies share what the optimizers have made, so one that is put in
-  // before its minimize is called serves as well.
+  // Takes any optimizers of graphs (run/optimizer.hpp). Copies of an optimizer share the ops that it has made, so an
+  // optimizer may be passed here before its minimize is called.
   template <class... Optimizers>
     requires(sizeof...(Optimizers) != 0 && (detail::is_of<kind::optimizer, Optimizers>() && ...) &&
              (!std::is_same_v<std::remove_cvref_t<Optimizers>, any_optimizers> && ...))
@@ -37,7 +37,7 @@ public:
   std::size_t size() const { return runs_.size(); }
   bool empty() const { return runs_.empty(); }
 
-  // Gives a session the train ops of all of them that were built in its graph.
+  // Adds to `to` those train ops of the optimizers that were built in the session's graph.
   void run_in(const graph& g, std::vector<std::unique_ptr<graph_update>>& to) const {
     for (const auto& run : runs_) run(g, to);
   }

@@ -1,5 +1,5 @@
-// This header reads values of checkpoints for graphs that did not write them: an estimator's evaluations, predictions
-// and warm starts, and requests for a variable.
+// This header reads values of checkpoints for graphs that did not write them: for an estimator's evaluations,
+// predictions and warm starts, and for get_variable_value.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -17,31 +17,33 @@
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
-// `path`. Error: not_found if it is empty.
+// Returns `path`. Raises not_found if it is empty.
 const std::string& needed_checkpoint(const std::string& path, const std::string& directory);
 
-// The names of a checkpoint's tensors, and one of them. Errors: those of reading; not_found, with the names.
+// These return the names of a checkpoint's tensors, and one tensor. They raise the errors of reading; variable_in
+// raises not_found, with the names.
 std::vector<std::string> variables_in(const std::string& path, const reader_limits& limits);
 owned_tensor variable_in(const std::string& path, std::string_view name, const reader_limits& limits);
-// All of them, by name.
+// Returns all tensors of a checkpoint, by name.
 std::vector<std::pair<std::string, owned_tensor>> tensors_in(const std::string& path, const reader_limits& limits);
-// The global step of the newest checkpoint; 0 if there is none, or none that can be read.
+// Returns the global step of the newest checkpoint; 0 if there is none, or none that can be read.
 std::int64_t step_in_directory(const std::string& directory);
 
 // Gives all global variables of the session the checkpoint's values under their names; the seed and the position of the
-// random stream a first value where it has none. Errors: not_found for variables that it lacks, invalid_argument for
-// another dtype or shape.
+// random stream get an initial value where the checkpoint has none. Raises not_found for variables that the checkpoint
+// lacks, invalid_argument for another dtype or shape.
 void restore_variables(base_session& s, const std::string& path, std::uint64_t seed, const reader_limits& limits);
 
-// Returns a function that warm-starts a session of this graph and logs it; null without a source.
+// Returns a function that warm-starts a session of this graph and logs that; null without a source.
 std::function<void(base_session&)> warm_starter(const estimator_warm_start& from, graph& g,
                                                 std::function<void(const std::string&)> say);
 
-// Holds a directory for a role in a model_dir. Error: failed_precondition, with the role, if another process holds it.
+// Reserves a directory for a role in a model_dir. Raises failed_precondition, with the role, if another process holds
+// it.
 void hold_role(std::optional<held_directory>& alone, const std::string& directory, const std::string& model_dir,
                const std::string& role);
 
-// While it lives, a pointer points to something.
+// Sets a pointer for as long as this object lives, and to null afterwards.
 template <class T>
 class pointed_to_while {
 public:

@@ -1,16 +1,16 @@
-// make_estimator gives an estimator of a model that the compiler builds: train, evaluate and predict of estimator.hpp,
-// made of a trainer's steps. Params are constants of the model, the rule is a policy.
+// make_estimator returns an estimator of a model that is built at compile time: it has the train, evaluate and predict
+// of estimator.hpp, made of a trainer's steps. Params are constants of the model, the rule is a policy.
 //
 //   auto digits = gradus::make_estimator<model>(gradus::adam{.rate = 1e-3}, gradus::run_config{.model_dir = "runs/a"});
 //   digits.train([] { return training(); }, {.max_steps = 5000});
 //   digits.evaluate([] { return tests(); })["accuracy"];
 //
-// The numbers are those of make_trainer with the same policies. The input_fn gives a batched dataset, of its own type,
-// and takes mode, config, both or neither; the names of the model's placeholders assign its components, so labels are
-// not named. As with a trainer the position of the input is in the checkpoint, an evaluation's loss is the mean over
-// examples. A warm start is a policy: estimator_warm_start, whose source is chosen when the program runs, or
-// warm_start_from. An export is made of the model function, run once more. Hooks of an evaluation, and the prediction
-// of a subset of keys before all are computed, are an estimator's alone.
+// The numbers are those of make_trainer with the same policies. The input_fn returns a batched dataset, of its own
+// type, and takes mode, config, both or neither; its components go to the placeholders of the same names, so labels are
+// not listed. As with a trainer, the position of the input is in the checkpoint, and an evaluation's loss is the mean
+// over examples. A warm start is a policy: estimator_warm_start, whose source is chosen when the program runs, or
+// warm_start_from. For an export the model function is called once more. Only `estimator` has hooks of an evaluation,
+// and computes no more predictions than predict_keys asks for.
 #pragma once
 #include <concepts>
 #include <cstdint>
@@ -35,7 +35,7 @@
 namespace gradus::inline GRADUS_BUILD {
 
 struct compiled_train_options {
-  std::optional<std::int64_t> steps = {};      // of this call; at most one of the two, neither: until the input ends
+  std::optional<std::int64_t> steps = {};  // of this call; give at most one of the two; neither: until the input ends
   std::optional<std::int64_t> max_steps = {};  // of all calls
   std::vector<any_hook> hooks = {};            // train/run_hooks.hpp
   std::vector<any_saving_listener> saving_listeners = {};
@@ -43,8 +43,8 @@ struct compiled_train_options {
 struct compiled_evaluate_options {
   std::optional<std::int64_t> steps = {};
   std::string name = {};
-  // Evaluates this checkpoint, by a trainer of its own, also while a training goes on; empty: the newest, or the
-  // trained values.
+  // The checkpoint to evaluate, by a separate trainer, so that it may be done during a training; empty: the newest, or
+  // the trained values.
   std::string checkpoint_path = {};
 };
 struct compiled_predict_options {
@@ -53,7 +53,7 @@ struct compiled_predict_options {
 };
 
 namespace detail {
-// Gives a reader one batch of another dataset; then it is at an end, until it rewinds.
+// Gives a reader one batch of another dataset, then ends; after a rewind it gives the next batch.
 class one_batch_at_a_time final : public composable<one_batch_at_a_time> {
 public:
   explicit one_batch_at_a_time(any_batches from) : from_(std::move(from)) {}
@@ -72,7 +72,7 @@ private:
   bool given_ = false;
 };
 
-// The predictions of a batch as views of examples.
+// Splits the predictions of a batch into views of single examples.
 class batch_of_predictions : public prediction_run {
 public:
   batch_of_predictions(std::vector<std::string> keys, bool single) : keys_(std::move(keys)), single_(single) {}
@@ -111,8 +111,8 @@ public:
   explicit compiled_estimator(Make make)
       : trainer_(new Trainer(make())), make_([make] { return std::unique_ptr<Trainer>(new Trainer(make())); }) {}
 
-  // Errors: invalid_argument for both or a not positive number of steps; failed_precondition for saving listeners of a
-  // run that saves nothing; those of the trainer's train.
+  // Raises invalid_argument if both numbers of steps are given or one is not positive; failed_precondition for saving
+  // listeners of a run that saves nothing; and the errors of the trainer's train.
   template <class InputFn>
   compiled_estimator& train(InputFn input_fn, const compiled_train_options& o = {}) {
     if (o.steps && o.max_steps)
@@ -133,7 +133,7 @@ public:
     trainer_->train(data, how);
     return *this;
   }
-  // Error: failed_precondition before there is a checkpoint; those of the trainer's evaluate.
+  // Raises failed_precondition before there is a checkpoint, and the errors of the trainer's evaluate.
   template <class InputFn>
   evaluation_result evaluate(InputFn input_fn, const compiled_evaluate_options& o = {}) {
     check_positive("steps", o.steps);
@@ -147,21 +147,21 @@ public:
     all.set_global_step(found.global_step());
     return all;
   }
-  // Returns a range that is read once; each batch is computed when the range reaches it. The estimator outlives it.
+  // Returns a range that is read once; each batch is computed when the range reaches it. The estimator must outlive it.
   template <class InputFn>
   prediction_range predict(InputFn input_fn, const compiled_predict_options& o = {}) {
     return prediction_range(std::make_shared<predicting<InputFn>>(*this, std::move(input_fn), o));
   }
 
-  // Writes `<base>/<ten digits of seconds>`, a SavedModel of the newest checkpoint, or of one. Its inputs are the
-  // model's placeholders, by their names, as far as the outputs need them; "serving_default" gives the predictions.
-  // Errors: not_found without a checkpoint; invalid_argument for a model without predictions, and for variables that
-  // the checkpoint has not; those of gradus::export_saved_model.
+  // Writes `<base>/<ten digits of seconds>`, a SavedModel of the newest checkpoint, or of a given one. Its inputs are
+  // the model's placeholders, by their names, as far as the outputs need them; "serving_default" gives the predictions.
+  // Raises not_found without a checkpoint; invalid_argument for a model without predictions, and for variables that the
+  // checkpoint lacks; and the errors of gradus::export_saved_model.
   std::string export_saved_model(const std::string& base, const saved_model_options& o = {}) const {
     return export_all_saved_models(base, {gradus::mode::predict}, o);
   }
-  // Does the same with a graph for each mode; signatures "train" and "eval" as estimator::export_all_saved_models
-  // has them.
+  // Does the same with a graph for each mode; the signatures "train" and "eval" are those of
+  // estimator::export_all_saved_models.
   std::string export_all_saved_models(const std::string& base, const std::set<gradus::mode>& modes,
                                       const saved_model_options& o = {}) const {
     const std::string path =
@@ -193,7 +193,7 @@ private:
   std::unique_ptr<Trainer> trainer_, evaluator_;
   std::function<std::unique_ptr<Trainer>()> make_;
 
-  // It never trains, so that a training that goes on keeps its values.
+  // Returns a trainer that never trains, so that an evaluation does not change the values of a running training.
   Trainer& evaluator() {
     if (evaluator_ == nullptr && make_) evaluator_ = make_();
     return evaluator_ != nullptr ? *evaluator_ : *trainer_;
@@ -237,7 +237,7 @@ private:
   };
 };
 
-// Policies as make_trainer's, in any order. make_trainer refuses those that do not fit.
+// Takes the policies of make_trainer, in any order. make_trainer rejects those that do not fit.
 template <auto Model, class... Policies>
 auto make_estimator(const Policies&... policies) {
   return compiled_estimator<decltype(make_trainer<Model>(policies...)), Model>(

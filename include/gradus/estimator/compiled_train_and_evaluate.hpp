@@ -3,19 +3,20 @@
 //   auto digits = gradus::make_estimator<model>(gradus::adam{}, gradus::run_config::from_environment());
 //   gradus::train_and_evaluate(
 //       digits, gradus::train_spec(training, {.max_steps = 20'000}),
-//       gradus::eval_spec(tests, {.exporters = gradus::best_exporter("best", {.serving =
-//       gradus::own_placeholders{}})}));
+//       gradus::eval_spec(tests,
+//                         {.exporters = gradus::best_exporter("best", {.serving = gradus::own_placeholders{}})}));
 //
-// Each checkpoint is evaluated by a trainer of its own, so that a training of this process goes on with its bits. The
-// names of the model's placeholders assign the components; labels that an input_fn names are components as the others.
+// Each checkpoint is evaluated by a separate trainer, so that an evaluation does not change the bits of this process's
+// training. Components go to the placeholders of the same names; labels that an input_fn names are treated as the other
+// components.
 #pragma once
 #include "compiled_estimator.hpp"
 #include "train_and_evaluate.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
 
-// The `serving` of an exporter whose model is compiled: it is fed by its own placeholders, as
-// compiled_estimator::export_saved_model has it. Error of an estimator with a model_fn: invalid_argument.
+// The `serving` of an exporter whose model is compiled: the inputs are the model's own placeholders, as in
+// compiled_estimator::export_saved_model. An estimator with a model_fn raises invalid_argument.
 struct own_placeholders {
   serving_input operator()(graph&) const {
     raise(status::invalid_argument,
@@ -24,8 +25,8 @@ struct own_placeholders {
   }
 };
 
-// Errors: as of an estimator; unimplemented for an eval_spec with hooks; invalid_argument for an exporter with another
-// serving input than own_placeholders.
+// Raises the errors of the train_and_evaluate of an estimator; unimplemented for an eval_spec with hooks;
+// invalid_argument for an exporter with another serving input than own_placeholders.
 template <class Trainer, auto Model>
 train_and_evaluate_result train_and_evaluate(compiled_estimator<Trainer, Model>& e, const train_spec& train,
                                              const eval_spec& eval, const train_and_evaluate_options& o = {}) {

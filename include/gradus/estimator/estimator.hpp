@@ -1,5 +1,5 @@
-// An estimator is a model as a function of its features: it is trained, evaluated and used to predict, each in a graph
-// and a session of its own. tf.estimator.Estimator (1.15).
+// An estimator is a model as a function of its features: it trains, evaluates and predicts, each in a graph and a
+// session of its own. It corresponds to tf.estimator.Estimator (1.15).
 //
 //   gradus::estimator_spec model_fn(const gradus::named_tensors& features, gradus::value labels, gradus::mode m);
 //   gradus::estimator digits(model_fn, {.model_dir = "runs/digits"});
@@ -8,11 +8,12 @@
 //   std::printf("%f\n", found["accuracy"]);
 //   for (const auto& p : digits.predict([&] { return unknown().batch(32); })) use(p["classes"].as<std::int32_t>()[0]);
 //
-// The values of variables live in model_dir alone: each call restores the newest checkpoint, and train writes some.
+// The values of variables are kept in model_dir alone: each call restores the newest checkpoint, and train writes new
+// ones.
 //
 // As in TensorFlow the position of the input is in no checkpoint (a trainer keeps it: docs/composition.md). TensorFlow
-// differs in this: here nothing is printed but warnings, unless `log` is given; only one process, and one training of
-// it, may train into a model_dir.
+// differs: here only warnings are printed, unless `log` is given; and only one process, with one training at a time,
+// may train into a model_dir.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -40,7 +41,7 @@ namespace gradus::inline GRADUS_BUILD {
 
 // Makes a session of a graph with its optimizers.
 using session_maker = std::function<std::unique_ptr<base_session>(graph&, const any_optimizers&)>;
-// With policies of a session (run/session.hpp): estimator_sessions(threads{4}, ops<&mine>).
+// Returns a maker of sessions with these policies (run/session.hpp): estimator_sessions(threads{4}, ops<&mine>).
 template <class Device = default_device, class... Policies>
 session_maker estimator_sessions(Policies... policies) {
   return [policies...](graph& g, const any_optimizers& all) -> std::unique_ptr<base_session> {
@@ -48,7 +49,7 @@ session_maker estimator_sessions(Policies... policies) {
   };
 }
 
-// The stage between every input_fn and the model_fn: the columns of a canned estimator.
+// A stage between every input_fn and the model_fn, such as the columns of a canned estimator.
 using input_stage = std::function<estimator_input(estimator_input, gradus::mode)>;
 
 struct estimator_options {
@@ -57,13 +58,13 @@ struct estimator_options {
   estimator_warm_start warm_start_from = {};  // where model_dir has no checkpoint yet
   any_codec codec = flat_binary{};            // of the checkpoints that train writes
   session_maker sessions = nullptr;           // null: estimator_sessions()
-  input_stage stage = nullptr;                // null: model_fn reads what input_fn gives
+  input_stage stage = nullptr;                // null: model_fn reads the output of input_fn
   std::function<void(const std::string& line)> log = nullptr;
   task_system tasks = {};
 };
 
 struct estimator_train_options {
-  std::optional<std::int64_t> steps = {};      // of this call; at most one of the two, neither: until the input ends
+  std::optional<std::int64_t> steps = {};  // of this call; give at most one of the two; neither: until the input ends
   std::optional<std::int64_t> max_steps = {};  // of all calls
   std::vector<any_hook> hooks = {};
   std::vector<any_saving_listener> saving_listeners = {};
@@ -89,9 +90,9 @@ class prediction_of_estimator;
 
 class estimator {
 public:
-  // model_fn: model_function.hpp. Params: any struct, copied; model_fn and input_fn get it unchanged.
-  // Errors: invalid_argument for a model_fn that holds no function, for two model_dirs that differ, for a run_config
-  // that `validate` refuses.
+  // model_function.hpp describes model_fn. Params is any struct; it is copied, and model_fn and input_fn get it
+  // unchanged. Raises invalid_argument for a model_fn that holds no function, for two model_dirs that differ, and for a
+  // run_config that `validate` rejects.
   template <class ModelFn>
   explicit estimator(ModelFn model_fn, estimator_options o = {})
       : estimator(std::move(model_fn), std::move(o), no_params{}) {}
@@ -99,39 +100,41 @@ public:
   estimator(ModelFn model_fn, estimator_options o, Params params)
       : estimator(std::make_shared<const Params>(std::move(params)), std::move(model_fn), std::move(o)) {}
 
-  // Trains from the newest checkpoint on, if there is one. Returns at once, and calls no function, where max_steps is
-  // reached. Errors: invalid_argument for both or a not positive number of steps, in the role evaluator or ps, for
-  // saving listeners without a saver; unimplemented for a task whose variables are in another process;
-  // failed_precondition if model_dir is being trained into; those of model_fn, input_fn, hooks and runs.
+  // Trains from the newest checkpoint on, if there is one. Returns at once, and calls no function, if max_steps is
+  // already reached. Raises invalid_argument if both numbers of steps are given or one is not positive, in the role
+  // evaluator or ps, and for saving listeners without a saver; unimplemented for a task whose variables are in another
+  // process; failed_precondition if another training writes to model_dir; and the errors of model_fn, input_fn, hooks
+  // and runs.
   estimator& train(const input_function& input_fn, const estimator_train_options& o = {});
-  // Evaluates the newest checkpoint, or the given one; without any, variables with their first values. Errors:
-  // invalid_argument for a not positive number of steps; not_found and invalid_argument where the checkpoint lacks a
-  // variable that the model has in mode evaluate, or has it otherwise.
+  // Evaluates the newest checkpoint, or the given one; without any, variables with their initial values. Raises
+  // invalid_argument for a number of steps that is not positive; not_found where the checkpoint lacks a variable that
+  // the model has in mode evaluate, and invalid_argument where the variable has another dtype or shape.
   evaluation_result evaluate(const input_function& input_fn, const estimator_evaluate_options& o = {});
-  // Returns a range that is read once; all work begins when its begin() is called. The estimator outlives it. Errors,
-  // then and while it is read: as above; invalid_argument for keys of which there are none, and for single examples of
-  // predictions whose batches are not equally long.
+  // Returns a range that is read once; all work begins when its begin() is called. The estimator must outlive it.
+  // begin() and reading the range raise the errors of evaluate, and invalid_argument for keys that do not exist, and
+  // for single examples of predictions whose batches are not equally long.
   prediction_range predict(const input_function& input_fn, const estimator_predict_options& o = {});
 
   // Writes `<base>/<ten digits of seconds>`, a SavedModel (train/export_saved_model.hpp) of the newest checkpoint, or
-  // of one; without any, of the source of the warm start. Its signatures are the spec's export_outputs; of a single one
-  // it is "serving_default", too. Gives its path. Errors: not_found without a checkpoint; invalid_argument for several
-  // export_outputs of which none is "serving_default"; those of evaluate, and of gradus::export_saved_model.
+  // of a given one; without any, of the source of the warm start. Its signatures are the spec's export_outputs; if
+  // there is a single one, it is also "serving_default". Returns the path. Raises not_found without a checkpoint;
+  // invalid_argument for several export_outputs of which none is "serving_default"; and the errors of evaluate and of
+  // gradus::export_saved_model.
   std::string export_saved_model(const std::string& base, const serving_input_function& serving,
                                  const saved_model_options& o = {});
-  // Does the same with a graph for each mode that there is an input for: train, evaluate, predict, in this order.
-  // The variables are those of the first. Graphs to train and to evaluate have the signatures "train" and "eval", with
-  // the loss, predictions/<key>, and of each of the spec's eval_metric_ops metrics/<name>/value and
-  // metrics/<name>/update_op, which adds a batch to it. Error: unimplemented for one that TensorFlow's ops cannot
-  // compute, by its name. tf.estimator.Estimator.experimental_export_all_saved_models.
+  // Does the same with a graph for each mode that has an input: train, evaluate, predict, in this order. The variables
+  // are those of the first graph. Graphs to train and to evaluate have the signatures "train" and "eval", with the
+  // loss, predictions/<key>, and for each of the spec's eval_metric_ops metrics/<name>/value and
+  // metrics/<name>/update_op, which adds a batch to the metric. Raises unimplemented, with the name, for a metric that
+  // TensorFlow's ops cannot compute. It corresponds to tf.estimator.Estimator.experimental_export_all_saved_models.
   std::string export_all_saved_models(const std::string& base,
                                       const std::map<gradus::mode, serving_input_function>& inputs,
                                       const saved_model_options& o = {});
 
-  // Reads the newest checkpoint. Error: not_found if there is none.
+  // These read the newest checkpoint. They raise not_found if there is none.
   std::vector<std::string> get_variable_names() const;
   owned_tensor get_variable_value(std::string_view name) const;
-  // Returns its path; empty if there is none.
+  // Returns the path of the newest checkpoint; empty if there is none.
   std::string latest_checkpoint() const;
 
   const std::string& model_dir() const { return o_.model_dir; }
@@ -171,7 +174,7 @@ private:
   model_function model_fn_;
   std::vector<std::shared_ptr<eval_events>> events_;
   any_batches* running_ = nullptr;
-  bool reaches_no_other_ = false;  // sessions by default, and a cluster whose variables are elsewhere
+  bool reaches_no_other_ = false;  // sessions are the default, and the cluster's variables are in other processes
 };
 
 }  // namespace gradus

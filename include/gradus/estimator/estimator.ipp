@@ -26,7 +26,7 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// One graph of a call, and what lives as long.
+// One graph of a call, and the objects that live as long.
 struct estimator::built {
   std::unique_ptr<graph> g;
   std::shared_ptr<running_input> input;
@@ -49,7 +49,7 @@ namespace detail {
 class estimator_creator final : public session_creator {
 public:
   using maker = std::function<std::unique_ptr<base_session>()>;
-  using filler = std::function<bool(base_session&)>;  // false: there is no checkpoint
+  using filler = std::function<bool(base_session&)>;  // returns false if there is no checkpoint
 
   estimator_creator(maker open, graph& g, std::shared_ptr<scaffold> parts, filler restore,
                     std::function<void(base_session&)> warm_start, task_system t)
@@ -87,7 +87,7 @@ private:
 
 GRADUS_BODY std::shared_ptr<scaffold> parts_of(const estimator_spec& spec, graph& g, std::uint64_t seed) {
   auto parts = spec.scaffold != nullptr ? spec.scaffold : std::make_shared<scaffold>();
-  if (!parts->init_op())  // where finalize looks for one
+  if (!parts->init_op())  // finalize looks for one in the collection
     scaffold::get_or_default(g, collection::init_op, [&] { return global_variables_initializer(g, seed); });
   return parts;
 }
@@ -110,7 +110,7 @@ GRADUS_BODY void check_positive(std::string_view what, std::optional<std::int64_
   if (n && *n <= 0) raise(status::invalid_argument, text("Must specify ", what, " > 0, given: ", *n));
 }
 
-// Raised again with what it means for an estimator.
+// Raises the error again with what it means for an estimator.
 [[noreturn]] GRADUS_BODY void raise_modes_disagree(const error& e, gradus::mode m) {
   raise(e.kind(), text("the model_fn for mode ", name_of(m),
                        " does not have the variables of the checkpoint, which "
@@ -176,7 +176,7 @@ GRADUS_BODY std::string estimator::eval_dir(std::string_view name) const {
 GRADUS_BODY estimator::built estimator::build(gradus::mode m, const input_function& input_fn) const {
   if (!input_fn) raise(status::invalid_argument, "input_fn must be given: this one holds no function");
   built b{.g = std::make_unique<graph>(m), .input = {}, .spec = {}, .step = {}, .parts = {}};
-  // As TensorFlow's, which gives devices to the nodes of training alone; the global step takes the first turn.
+  // As in TensorFlow, only the nodes of training get devices; the global step takes the first turn.
   const auto placed = b.g->device(m == gradus::mode::train ? device_function_of(o_.config) : device_function());
   b.step = create_global_step(*b.g);
   estimator_input batches = input_fn({m, params_, o_.config});
@@ -229,7 +229,8 @@ GRADUS_BODY estimator& estimator::train(const input_function& input_fn, const es
     b.parts->give_saver(
         std::make_shared<detail::any_saver>(detail::saver_options_for(c), o_.codec, any_file_system(), o_.tasks));
 
-  // As TensorFlow orders them (train/hook.hpp): who saves sees a step before who looks for a NaN in it.
+  // Hooks are in TensorFlow's order (train/hook.hpp): the hook that saves sees a step before the hook that checks it
+  // for a NaN.
   std::vector<any_hook> of_all{std::ref(*b.input)};
   of_all.insert(of_all.end(), o.hooks.begin(), o.hooks.end());
   if (o.steps || o.max_steps) of_all.push_back(stop_at_step_hook({.num_steps = o.steps, .last_step = o.max_steps}));
@@ -346,7 +347,7 @@ GRADUS_BODY evaluation_result estimator::evaluate(const input_function& input_fn
   const datum& values = last.final_ops_values();
   for (std::size_t i = 0; i < names.size(); ++i) found.set(names[i], values[i]);
   found.set_global_step(detail::step_in(values[names.size()]));
-  if (detail::step_in(values[names.size() + 1]) == 0)  // TensorFlow gives these numbers too, and says nothing
+  if (detail::step_in(values[names.size() + 1]) == 0)  // TensorFlow returns these numbers too, without a warning
     warn("evaluate: the input gave no batch, so these are the first values of the metrics; look at the input_fn");
   write_evaluation(eval_dir(o.name), found, path);
   return found;
@@ -379,7 +380,7 @@ GRADUS_BODY void estimator::write_evaluation(const std::string& logdir, const ev
       to = events_.emplace_back(std::make_shared<eval_events>(logdir));
     else
       to->log.resume();
-    if (step <= to->last) to->log.start(step);  // what was said of this step, or of later ones, is dropped
+    if (step <= to->last) to->log.start(step);  // events of this step, or of later ones, are dropped
     to->last = step;
     to->log.add_summary(all, step);
     to->log.close();
@@ -455,7 +456,7 @@ GRADUS_BODY std::string estimator::export_all_saved_models(const std::string& ba
   return written;
 }
 
-// ---- what there is in model_dir
+// ---- the contents of model_dir
 
 GRADUS_BODY std::string estimator::latest_checkpoint() const {
   return gradus::latest_checkpoint(any_file_system(), o_.model_dir);
@@ -508,7 +509,7 @@ private:
   std::vector<std::string> keys_;
   std::vector<fetch> fetches_;
   std::int64_t at_ = 0, length_ = 0;  // of the batch
-  // In the order of their making.
+  // In the order in which they are made.
   std::unique_ptr<estimator::built> b_;
   std::unique_ptr<estimator_creator> creator_;
   std::unique_ptr<pointed_to_while<any_batches>> at_work_;
@@ -529,7 +530,7 @@ private:
   }
   void leave() {
     batch_.reset();
-    const auto last = std::move(session_);  // gone before the graph is
+    const auto last = std::move(session_);  // destroyed before the graph
     last->close();
   }
   void next_batch() {
@@ -546,7 +547,7 @@ private:
     } catch (...) {
       batch_.reset();
       const auto last = std::move(session_);
-      last->within([] { throw; });  // the hooks are not told of an end
+      last->within([] { throw; });  // the hooks' end is not called
       throw;
     }
   }

@@ -4,7 +4,7 @@
 //                                                {"label"}); };
 //   auto to_predict = [&] { return gradus::from_spans("x", x, gradus::extents{4}).batch(32); };     // all features
 //
-// It is called once for each train, evaluate and predict, with any of the mode, the estimator's params and its
+// It is called once for each train, evaluate and predict, with those of the mode, the estimator's params and its
 // run_config that it takes, in this order.
 #pragma once
 #include <concepts>
@@ -35,7 +35,7 @@ struct estimator_input {
     requires(!std::same_as<std::remove_cvref_t<D>, estimator_input> && std::constructible_from<any_batches, D>)
   estimator_input(D&& d) : batches(std::forward<D>(d)) {}
 };
-// The components of these names are labels.
+// Returns the input of a dataset in which the components of these names are labels.
 template <class D>
 estimator_input labelled(D&& d, std::vector<std::string> label_names) {
   return {any_batches(std::forward<D>(d)), std::move(label_names)};
@@ -50,7 +50,7 @@ struct input_call {
 class input_function {
 public:
   input_function() = default;
-  // Error: invalid_argument if f holds no function.
+  // Raises invalid_argument if f holds no function.
   template <class F>
     requires(!std::same_as<std::remove_cvref_t<F>, input_function>)
   input_function(F f) {
@@ -72,10 +72,11 @@ private:
   std::function<estimator_input(const input_call&)> call_;
 };
 
-// An input in a graph: a placeholder for each component, which a hook feeds with the next batch in every run.
+// An input in a graph. It has a placeholder for each component, and is the hook that feeds them with the next batch in
+// every run.
 class running_input {
 public:
-  // Makes the placeholders. Errors: not_found for labels that no component has; invalid_argument if there are no
+  // Makes the placeholders. Raises not_found for labels that no component has; invalid_argument if there are no
   // features, or a component whose extents differ from batch to batch.
   running_input(graph& g, estimator_input input, bool with_labels);
 
@@ -83,8 +84,8 @@ public:
   const model_labels& labels() const { return labels_; }
   any_batches& batches() { return input_.batches; }
 
-  // This hook feeds. A run for which there is no batch ends by out_of_range. Where a session is made again after a peer
-  // has died, the input begins again, as TensorFlow's iterator.
+  // The functions of the hook that feeds. A run for which there is no batch ends with out_of_range. If a session is
+  // created again after a peer has died, the input begins again, as TensorFlow's iterator does.
   void after_create_session(hooked_session&) {
     if (std::exchange(begun_, true)) input_.batches.rewind();
   }
@@ -94,7 +95,7 @@ private:
   estimator_input input_;
   named_tensors features_;
   model_labels labels_;
-  std::vector<value> placeholders_;  // of the components; empty: a label that mode predict has no use for
+  std::vector<value> placeholders_;  // of the components; empty: a label that mode predict does not use
   datum batch_;
   bool begun_ = false;
 };

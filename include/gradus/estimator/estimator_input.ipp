@@ -8,7 +8,7 @@
 namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
-// In a scope of their own, so that variables keep the names that they have in a trainer.
+// Placeholders are in a scope of their own, so that variables keep the names that they have in a trainer.
 inline constexpr std::string_view input_scope = "input_fn";
 
 GRADUS_BODY shape shape_of_batch(const component& c) {

@@ -1,5 +1,5 @@
-// This hook saves the position of an estimator's input, so that a training that is started again reads on from there:
-// tf.data.experimental.CheckpointInputPipelineHook(estimator, external_state_policy).
+// This hook saves the position of an estimator's input, so that a training that is started again continues to read from
+// there. It corresponds to tf.data.experimental.CheckpointInputPipelineHook(estimator, external_state_policy).
 //
 //   gradus::estimator est(model_fn, {.model_dir = "runs/a"});
 //   while (true) {
@@ -7,9 +7,9 @@
 //     if (enough(est.evaluate(eval_input_fn))) break;      // without the hook: this input begins anew
 //   }
 //
-// The files are those of checkpoint_input_pipeline_hook (session/input_checkpoint.hpp), as often as the estimator's
-// run_config says. Every call of train reads on where the last one ended, as far as the input's checkpoint says; one
-// that was killed, where the model's checkpoint does.
+// It writes the files of checkpoint_input_pipeline_hook (session/input_checkpoint.hpp), as often as the estimator's
+// run_config says. Every call of train continues at the position in the input's checkpoint, where the last call ended;
+// after a process was killed, at the position that belongs to the model's checkpoint.
 #pragma once
 #include <memory>
 #include <utility>
@@ -21,8 +21,8 @@ namespace gradus::inline GRADUS_BUILD {
 
 class estimator_input_hook {
 public:
-  // The estimator outlives it. Errors: invalid_argument if its run_config saves no checkpoints; for a policy that is
-  // not "fail", "warn" or "ignore".
+  // The estimator must outlive the hook. Raises invalid_argument if its run_config saves no checkpoints, and for a
+  // policy that is not "fail", "warn" or "ignore".
   explicit estimator_input_hook(estimator& est, external_state_policy policy = external_state_policy::fail)
       : est_(&est), options_(input_checkpoint_of(est, policy)) {
     options_.log = [est = est_](std::string_view line) { est->warn(std::string(line)); };
@@ -30,9 +30,9 @@ public:
   estimator_input_hook(estimator& est, std::string_view policy)
       : estimator_input_hook(est, parse_external_state_policy(policy)) {}
 
-  // Error: failed_precondition outside of a call of the estimator.
+  // Raises failed_precondition outside of a call of the estimator.
   void begin();
-  // The input is at its old position before the first read.
+  // Moves the input to its saved position before the first read.
   void after_create_session(hooked_session& s) {
     saves_->after_create_session();
     saves_->before_run(s.global_step());
@@ -43,7 +43,7 @@ public:
 private:
   estimator* est_;
   input_checkpoint_options options_;
-  std::shared_ptr<checkpoint_input_pipeline_hook<>> saves_;  // of the call at work
+  std::shared_ptr<checkpoint_input_pipeline_hook<>> saves_;  // of the running call of train
 };
 
 }  // namespace gradus

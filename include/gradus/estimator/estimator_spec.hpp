@@ -1,4 +1,4 @@
-// A model_fn returns this to an estimator. tf.estimator.EstimatorSpec (1.15).
+// A model_fn returns an estimator_spec to an estimator. It corresponds to tf.estimator.EstimatorSpec (1.15).
 //
 //   gradus::optimizer opt{gradus::adam{.rate = 0.01}};
 //   return gradus::estimator_spec{.mode = m,
@@ -11,8 +11,8 @@
 // Mode train needs a loss and a train_op, evaluate a loss, predict predictions. The rest may be given in every mode and
 // is used where it is needed, so a model_fn may build everything always.
 //
-// TensorFlow differs: here `optimizers` are those whose train ops the graph has, since a session is given them; and a
-// loss whose number of elements depends on the batch is refused, where TensorFlow fails when it runs.
+// TensorFlow differs: here `optimizers` lists those whose train ops are in the graph, since a session needs them; and a
+// loss whose number of elements depends on the batch raises at once, where TensorFlow fails when it runs.
 #pragma once
 #include <map>
 #include <memory>
@@ -46,9 +46,9 @@ struct estimator_spec {
   any_optimizers optimizers = {};
 };
 
-// Checks the spec of a model_fn that was called for `wanted` in this graph. Errors: invalid_argument if the spec is of
-// another mode, if it lacks what the mode needs, for a loss that holds more or less than one element, for tensors of
-// another graph, for a metric without result or update, for one that is called "loss" or "global_step".
+// Checks the spec of a model_fn that was called for `wanted` in this graph. Raises invalid_argument if the spec is for
+// another mode, if it lacks what the mode needs, for a loss that has more or fewer than one element, for tensors of
+// another graph, for a metric without result or update, and for a metric that is called "loss" or "global_step".
 void validate(const estimator_spec& spec, gradus::mode wanted, const graph& g);
 
 }  // namespace gradus

@@ -14,7 +14,7 @@ namespace gradus::inline GRADUS_BUILD {
 // An evaluation's results, by name: the metrics of the spec, "loss" (the mean over the batches) and "global_step".
 class evaluation_result {
 public:
-  // Errors: not_found, with the known names; invalid_argument for a metric that is no single number.
+  // Raises not_found, with the known names; invalid_argument for a metric that is not a single number.
   double operator[](std::string_view name) const { return tensor(name).number(); }
   const owned_tensor& tensor(std::string_view name) const;
   bool contains(std::string_view name) const { return all_.contains(name); }
@@ -22,7 +22,7 @@ public:
   bool empty() const { return all_.empty(); }  // nothing was evaluated
   auto begin() const { return all_.begin(); }
   auto end() const { return all_.end(); }
-  // For an evaluation of one's own.
+  // These build the result of an evaluation of your own.
   void set(std::string name, const const_tensor_view& v) { all_[std::move(name)] = owned_tensor(v); }
   void set_global_step(std::int64_t step);
 

@@ -1,4 +1,4 @@
-// An export_output is a signature's output in an exported model. tf.estimator.export.PredictOutput,
+// An export_output is a signature's output in an exported model. It corresponds to tf.estimator.export.PredictOutput,
 // ClassificationOutput, RegressionOutput (1.15).
 //
 //   .export_outputs = {{"serving_default", gradus::classification_output(probabilities, classes)}}
@@ -11,20 +11,20 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// A signature's outputs, and TensorFlow Serving's name of its method.
+// A signature's outputs, and its method name in TensorFlow Serving.
 struct export_output {
   std::string method_name;
   named_tensors outputs;
 };
-// By the name of the signature.
+// Outputs by the name of their signature.
 using export_outputs_map = std::map<std::string, export_output>;
 
-// Any tensors by name; one without a name is "output".
+// Returns an output of any tensors, by name; a tensor without a name is "output".
 export_output predict_output(const named_tensors& outputs);
-// "scores": float32; "classes". One of the two may be empty. Error: invalid_argument if both are, and for scores of
-// another dtype.
+// Returns an output of "scores", float32, and "classes". One of the two may be empty. Raises invalid_argument if both
+// are, and for scores of another dtype.
 export_output classification_output(value scores, value classes = {});
-// "outputs". Error: invalid_argument unless it is a float.
+// Returns an output of "outputs". Raises invalid_argument unless its dtype is a float type.
 export_output regression_output(value outputs);
 
 }  // namespace gradus

@@ -29,7 +29,7 @@ GRADUS_BODY std::map<std::string, export_signature> signatures_of(const estimato
     const bool trains = spec.mode == gradus::mode::train;
     base.method_name = trains ? "tensorflow/supervised/training" : "tensorflow/supervised/eval";
     base.outputs["loss"] = spec.loss;
-    // A key that begins with the prefix is left as it is, as in TensorFlow.
+    // As in TensorFlow, a key that already begins with the prefix is not changed.
     const auto below = [](std::string_view prefix, const std::string& key) {
       return key.starts_with(prefix) ? key : text(prefix, "/", key);
     };
@@ -56,7 +56,7 @@ GRADUS_BODY std::map<std::string, export_signature> signatures_of(const estimato
   return all;
 }
 
-// Placeholders that nodes are computed from.
+// Returns the placeholders that the outputs are computed from.
 GRADUS_BODY named_tensors placeholders_of(graph& g, const std::map<std::string, value>& outputs) {
   std::vector<bool> needed(static_cast<std::size_t>(g.nodes.count));
   for (const auto& [key, v] : outputs) needed[static_cast<std::size_t>(v.id)] = true;

@@ -1,5 +1,5 @@
-// An exporter decides whether a model is exported after an evaluation, and exports it. tf.estimator.Exporter,
-// LatestExporter, FinalExporter, BestExporter (1.15).
+// An exporter decides whether a model is exported after an evaluation, and exports it. The types here correspond to
+// tf.estimator.Exporter, LatestExporter, FinalExporter, BestExporter (1.15).
 //
 //   gradus::eval_spec evaluating(input_fn, {.exporters = {gradus::best_exporter("best", {.serving = serving_fn}),
 //                                                         gradus::final_exporter("last", {.serving = serving_fn})}});
@@ -26,10 +26,10 @@ namespace gradus::inline GRADUS_BUILD {
 struct export_call {
   std::string model_dir;
   std::string export_path;      // model_dir/export/<name>
-  std::string checkpoint_path;  // that was evaluated
+  std::string checkpoint_path;  // the checkpoint that was evaluated
   const evaluation_result& eval_result;
   bool is_the_final_export = false;
-  // Writes a SavedModel of the checkpoint below a directory, and gives its path (estimator::export_saved_model).
+  // Writes a SavedModel of the checkpoint below a directory, and returns its path (estimator::export_saved_model).
   std::function<std::string(const std::string& base, const serving_input_function& serving,
                             const saved_model_options& o)>
       save = nullptr;
@@ -86,10 +86,10 @@ struct exporter_options {
   std::optional<int> exports_to_keep = 5;                // the newest; nullopt: all. final_exporter ignores it
 };
 
-// After each evaluation.
+// Exports after each evaluation.
 class latest_exporter {
 public:
-  // Errors: invalid_argument for exports_to_keep below 1, and without a serving function.
+  // Raises invalid_argument for exports_to_keep below 1, and without a serving function.
   latest_exporter(std::string name, exporter_options o);
   const std::string& name() const { return name_; }
   std::string export_model(const export_call& c) const;
@@ -99,7 +99,7 @@ private:
   exporter_options o_;
 };
 
-// After the last evaluation, of the last step.
+// Exports after the last evaluation, that of the last step.
 class final_exporter {
 public:
   final_exporter(std::string name, exporter_options o);
@@ -115,16 +115,16 @@ struct best_exporter_options {
   serving_input_function serving = nullptr;
   std::map<std::string, std::string> assets_extra = {};
   std::optional<int> exports_to_keep = 5;
-  // Returns true if `now` is better than the best so far. Null: a smaller loss.
+  // Returns true if `now` is better than the best so far. Null: a smaller loss is better.
   std::function<bool(const evaluation_result& best, const evaluation_result& now)> compare = nullptr;
-  // Where the evaluations' events are, below model_dir; empty: those of an earlier process do not count.
+  // The directory of the evaluations' events, below model_dir; empty: results of an earlier process are not read.
   std::string event_dir = "eval";
 };
-// After the first evaluation, and after each that is better than all before. It reads the results of an earlier process
-// from the events of evaluations, those of earlier steps.
+// Exports after the first evaluation, and after each that is better than all before. It reads the results of an earlier
+// process, at earlier steps, from the events of evaluations.
 class best_exporter {
 public:
-  // Errors: as latest_exporter; in an export: not_found for results without a loss.
+  // Raises the errors of latest_exporter; export_model raises not_found for results without a loss.
   best_exporter(std::string name, best_exporter_options o);
   const std::string& name() const { return name_; }
   std::string export_model(const export_call& c);
@@ -132,7 +132,7 @@ public:
 private:
   std::string name_;
   best_exporter_options o_;
-  std::string read_;  // the model_dir whose events are known
+  std::string read_;  // the model_dir whose events have been read
   std::optional<evaluation_result> best_;
 };
 

@@ -63,7 +63,8 @@ GRADUS_BODY std::string best_exporter::export_model(const export_call& c) {
   if (!o_.event_dir.empty() && read_ != c.model_dir) {
     read_ = c.model_dir, best_.reset();
     for (const auto& [step, metrics] : read_eval_metrics(join_path(c.model_dir, o_.event_dir))) {
-      if (step >= c.eval_result.global_step()) break;  // this evaluation's own, and what is not of this run
+      if (step >= c.eval_result.global_step())
+        break;  // results of this evaluation, and of later steps, which are not of this run
       evaluation_result earlier;
       for (const auto& [tag, v] : metrics) earlier.set(tag, const_tensor_view(std::span<const float>(&v, 1), {}));
       earlier.set_global_step(step);

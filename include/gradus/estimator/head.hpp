@@ -1,5 +1,5 @@
-// A head stands on the logits of a model. It makes the loss, the predictions, the metrics and the train op.
-// tf.estimator's heads (1.15): binary_class_head.hpp, multi_class_head.hpp, regression_head.hpp.
+// A head takes the logits of a model and makes the loss, the predictions, the metrics and the train op. tf.estimator's
+// heads (1.15) are in binary_class_head.hpp, multi_class_head.hpp, regression_head.hpp.
 //
 //   const gradus::multi_class_head head{10};
 //   return head.create_estimator_spec({.features = features, .mode = m, .logits = logits, .labels = labels,
@@ -13,8 +13,8 @@
 //   std::vector<std::string> label_vocabulary() const;     labels are these texts; empty: numbers
 //   int label_classes() const;                             labels are whole numbers below this; 0: any numbers
 //
-// Graphs hold numbers and no strings. So a label that is a string becomes its number before it gets into a graph
-// (canned/canned_input.hpp), and classes come out as numbers: class_names gives their names.
+// Graphs hold numbers and no strings. So a label that is a string is replaced by its number before it enters a graph
+// (canned/canned_input.hpp), and predicted classes are numbers: class_names returns their names.
 #pragma once
 #include <functional>
 #include <memory>
@@ -33,13 +33,15 @@ struct head_arguments {
   named_tensors features = {};  // the weight column is looked for here
   gradus::mode mode = gradus::mode::train;
   value logits = {};  // [batch, ..., logits_dimension]
-  value labels = {};  // as the logits, with the labels' own last extent; or without an extent of 1. Not in mode predict
+  value labels =
+      {};  // shaped as the logits but for the last extent, which may be left out if it is 1. Not in mode predict
   std::function<value(value loss)> train_op_fn = {};  // mode train needs this or an optimizer
   std::optional<optimizer_choice> optimizer = {};     // minimizes the loss and adds 1 to the global step
   std::vector<value> regularization_losses = {};      // scalars, added to the loss
 };
 
-// The loss of each example, in place of a head's own: labels [..., n], logits to [..., 1] (of a regression [..., n]).
+// Replaces a head's own loss: from labels [..., n] and logits it returns the loss of each example, [..., 1] (for a
+// regression [..., n]).
 using head_loss_fn = std::function<value(value labels, value logits)>;
 
 namespace detail {
@@ -48,7 +50,7 @@ struct head_loss {
   value labels, unreduced, weights, training;  // weights: none, or [..., 1]
   losses::reduction how;
 };
-// The checks of all heads on their settings and arguments. Errors: invalid_argument, each with the shapes.
+// The checks of all heads on their settings and arguments. They raise invalid_argument, with the shapes.
 void check_reduction(losses::reduction r, std::string_view head);
 value checked_logits(const head_arguments& a, int dimension, std::string_view head);
 value checked_labels(const head_arguments& a, int dimension, std::string_view head);
@@ -56,13 +58,13 @@ value weights_of(const head_arguments& a, const std::string& column, bool each_l
 value unreduced_by(const head_loss_fn& f, value labels, value logits, int dimension, std::string_view head);
 value label_range(value labels, int n_classes);
 head_loss reduced(const head_arguments& a, value labels, value unreduced, value weights, losses::reduction r);
-// "average_loss", or of a head that has a name "average_loss/name".
+// Returns the key of a metric: "average_loss", or, for a head that has a name, "average_loss/name".
 std::string key_of(std::string_view key, const std::string& head_name);
-// The modes share this: regularization, summaries, the train op with the ops in "update_ops".
+// Makes the parts of a spec that all heads share: regularization, summaries, the train op with the ops in "update_ops".
 estimator_spec head_spec(const head_arguments& a, const std::string& head_name, named_tensors predictions,
                          export_outputs_map exports, const std::function<head_loss()>& loss,
                          const std::function<named_metrics(const head_loss&)>& metrics_of);
-// Class numbers of each example, [batch, n].
+// Returns the class numbers of each example, [batch, n].
 value all_class_ids(value logits, int n);
 std::vector<std::string> class_names(const std::vector<std::string>& vocabulary, int n);
 void check_vocabulary(const std::vector<std::string>& vocabulary, int n, std::string_view head);

@@ -76,7 +76,8 @@ GRADUS_BODY value unreduced_by(const head_loss_fn& f, value labels, value logits
   return found;
 }
 
-// The kernel of sparse_softmax_cross_entropy looks at class numbers itself; two classes are compared as numbers.
+// Checks that labels are in [0, n_classes - 1]. Only the head of two classes needs it: the kernel of
+// sparse_softmax_cross_entropy checks class numbers itself.
 GRADUS_BODY value label_range(value labels, int n_classes) { return check_between(labels, 0, n_classes - 1); }
 
 GRADUS_BODY head_loss reduced(const head_arguments&, value labels, value unreduced, value weights,

@@ -1,12 +1,12 @@
 // This header calls a program's own functions with the arguments that they take: a model_fn with features and any of
-// labels, mode, params and config, an input_fn with any of mode, params and config, each in this order. The compiler
-// finds out which.
+// labels, mode, params and config, an input_fn with any of mode, params and config, each in this order. Which arguments
+// a function takes is found at compile time.
 //
 //   [](const gradus::named_tensors& features, gradus::value labels, gradus::mode m) -> gradus::estimator_spec { ... }
 //   [](const gradus::named_tensors& features, const my_params& p) -> gradus::estimator_spec { ... }
 //
-// Give the types of the arguments, or the type of the result: of a lambda with `auto` in both, the compiler reads the
-// body before it knows which arguments fit.
+// Give the types of the arguments, or the type of the result: for a lambda with `auto` in both, the compiler
+// instantiates the body before it knows which arguments fit.
 #pragma once
 #include <functional>
 #include <memory>
@@ -22,7 +22,7 @@ namespace gradus::inline GRADUS_BUILD {
 // The params of an estimator whose model has none.
 struct no_params {};
 
-// The labels that a model_fn gets: empty in mode predict, where they are an empty value, too.
+// The labels that a model_fn gets. In mode predict there are none, and they convert to an empty value.
 struct model_labels : named_tensors {
   using named_tensors::named_tensors;
   operator value() const { return empty() ? value{} : only(); }
@@ -36,15 +36,15 @@ struct model_call {
   const run_config& config;
 };
 
-// An estimator's params, type-erased; the input_fn knows their type.
+// An estimator's params, type-erased; they convert back to the type of the input_fn's argument.
 class any_params {
 public:
   template <class P>
   explicit any_params(std::shared_ptr<const P> p) : held_(std::move(p)), type_(tag_of<P>()) {}
-  // Error: invalid_argument if they are of another type.
+  // Raises invalid_argument if they are of another type.
   template <class P>
     requires(std::is_class_v<P> && !std::is_same_v<P, run_config>)
-  operator P() const {  // by value: of a reference g++ 12 makes no value
+  operator P() const {  // by value, since g++ 12 does not make a value from a conversion to a reference
     if (type_ != tag_of<P>()) refuse();
     return *static_cast<const P*>(held_.get());
   }
@@ -88,7 +88,7 @@ auto input_arguments(const gradus::mode& m, const P& p, const run_config& c) {
                         only_if<(Wants & wants_config) != 0>(c));
 }
 
-// Sets of arguments, the larger ones first; of equally many, those that stand further to the left.
+// Sets of arguments as bits, the larger sets first; among sets of equal size, those with arguments further to the left.
 inline constexpr unsigned model_wants[] = {15, 7, 11, 13, 14, 3, 5, 9, 6, 10, 12, 1, 2, 4, 8, 0};
 inline constexpr unsigned input_wants[] = {14, 6, 10, 12, 2, 4, 8, 0};
 
@@ -124,7 +124,7 @@ consteval unsigned wanted_by_input() {
 }
 
 [[noreturn]] void refuse_empty_function(std::string_view what);
-// Of a std::function or a pointer that holds nothing. Error: invalid_argument.
+// Raises invalid_argument for a std::function or a pointer that holds nothing.
 template <class F>
 void check_function(const F& f, std::string_view what) {
   if constexpr (std::is_constructible_v<F, std::nullptr_t>)
@@ -140,7 +140,7 @@ inline constexpr bool is_model_function =
 
 using model_function = std::function<estimator_spec(const model_call&)>;
 
-// Wraps a model_fn of any arguments as one that takes all. It owns the params, which nothing changes. Error:
+// Wraps a model_fn of any arguments as one that takes all. The result owns the params, which never change. Raises
 // invalid_argument if f holds no function.
 template <class F, class P>
 model_function make_model_function(F f, std::shared_ptr<const P> params) {

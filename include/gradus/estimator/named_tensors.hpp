@@ -18,7 +18,7 @@
 namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
-// "\"a\", \"b\""; "none" for no names.
+// Returns the names as a list, such as "\"a\", \"b\"", or "none".
 std::string listed(const std::vector<std::string>& names);
 }  // namespace detail
 
@@ -27,22 +27,23 @@ public:
   using entry = std::pair<std::string, value>;
 
   named_tensors() = default;
-  // One tensor without a name of its own: TensorFlow's "a tensor in place of a dict". Its key is "output".
+  // Holds one tensor without a name of its own, as where TensorFlow takes a tensor in place of a dict. Its key is
+  // "output".
   named_tensors(value only) {
     if (only) add("output", only), single_ = true;
   }
-  // Errors: those of add.
+  // Raises the errors of add.
   named_tensors(std::initializer_list<entry> list) {
     for (const entry& e : list) add(e.first, e.second);
   }
 
-  // Errors: already_exists for a name that is there; invalid_argument for an empty value, an empty name, and for a
-  // value of another graph than those before it.
+  // Raises already_exists for a name that exists; invalid_argument for an empty value, an empty name, and for a value
+  // of another graph than those before it.
   void add(std::string_view name, value v);
-  // Error: not_found, with the known names.
+  // Raises not_found, with the known names.
   value operator[](std::string_view name) const;
   bool contains(std::string_view name) const { return find(name) != nullptr; }
-  // Returns the value, if there is exactly one. Error: failed_precondition for none and for several.
+  // Returns the value, if there is exactly one. Raises failed_precondition for none and for several.
   operator value() const { return only(); }
   value only() const;
 
@@ -53,7 +54,7 @@ public:
   auto begin() const { return list_.begin(); }
   auto end() const { return list_.end(); }
   std::vector<std::string> names() const;
-  // Returns their graph. Error: failed_precondition if there are none.
+  // Returns their graph. Raises failed_precondition if there are none.
   graph& of() const;
 
 private:

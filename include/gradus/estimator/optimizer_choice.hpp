@@ -1,13 +1,13 @@
-// An optimizer_choice is an optimizer that is known when the program runs: by name, as TensorFlow's canned estimators
-// take it, or an object.
+// An optimizer_choice is an optimizer that is chosen at run time: by name, as TensorFlow's canned estimators take it,
+// or as an object.
 //
-//   gradus::optimizer_choice a = "Adagrad";                           // with the learning rate of its user
+//   gradus::optimizer_choice a = "Adagrad"; // its learning rate is set by the estimator
 //   gradus::optimizer_choice b = gradus::optimizer{gradus::adam{.rate = 0.01}, gradus::clip_by_global_norm{1.0}};
 //   gradus::optimizer_choice c = gradus::ftrl{.rate = 0.1, .l1 = 0.01};            // a rule by itself
 //
-// Names: "Adagrad", "Adam", "Ftrl", "RMSProp", "SGD", with TensorFlow's settings (Adam's sparse gradients move every
-// row). As get_optimizer_instance of tf.estimator (1.15). Each graph gets an optimizer of its own: the nodes that an
-// object has made in one graph do not count in the next.
+// The names are "Adagrad", "Adam", "Ftrl", "RMSProp", "SGD", with TensorFlow's settings (Adam's sparse gradients move
+// every row), as in get_optimizer_instance of tf.estimator (1.15). Each graph gets an optimizer of its own: the nodes
+// that an object has made in one graph are not used in the next.
 #pragma once
 #include <functional>
 #include <memory>
@@ -30,7 +30,7 @@ struct chosen_optimizer {
 
 class optimizer_choice {
 public:
-  // Error: invalid_argument for a name that is none of the five; it lists them.
+  // Raises invalid_argument, with the five names, for a name that is none of them.
   optimizer_choice(std::string_view name);
   optimizer_choice(const char* name) : optimizer_choice(std::string_view(name)) {}
   optimizer_choice(const std::string& name) : optimizer_choice(std::string_view(name)) {}
@@ -41,7 +41,8 @@ public:
     requires(detail::is_of<kind::rule, Rule>())
   optimizer_choice(const Rule& rule) : optimizer_choice(optimizer(rule)) {}
 
-  // A new one. `rate` is the learning rate of one that was given by name; objects have their own.
+  // Returns a new optimizer. `rate` is the learning rate of an optimizer that was given by name; objects have their
+  // own.
   chosen_optimizer make(double rate) const { return make_(rate); }
 
 private:

@@ -8,7 +8,7 @@
 namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
-// As owned_tensor::number.
+// Does the work of owned_tensor::number.
 double number_in(const const_tensor_view& v);
 }  // namespace detail
 
@@ -23,7 +23,8 @@ public:
     data = mine->data();
     bytes_ = std::move(mine);
   }
-  // Of a scalar, or of a tensor of one element. Errors: invalid_argument for more or less, or another dtype.
+  // Returns the number in a scalar, or in a tensor of one element. Raises invalid_argument for more or fewer elements,
+  // or another dtype.
   double number() const;
 
 private:

@@ -1,4 +1,5 @@
-// An estimator's predict returns this range, which is read once, and makes a run for each batch when it gets there.
+// An estimator's predict returns this range, which is read once, and which makes a run for each batch when it reaches
+// the batch.
 //
 //   for (const gradus::prediction& p : est.predict(input_fn))
 //     std::printf("%d\n", p["classes"].as<std::int32_t>()[0]);
@@ -21,9 +22,10 @@ class prediction_run;
 // The predictions of one example, or of a batch: views that are valid until the next one is read.
 class prediction {
 public:
-  // Error: not_found, with the known names.
+  // Raises not_found, with the known names.
   const_tensor_view operator[](std::string_view key) const;
-  // Returns the tensor of a model that predicts one without a name. Error: failed_precondition if it has several.
+  // Returns the tensor of a model that predicts a single one without a name. Raises failed_precondition if it has
+  // several.
   operator const_tensor_view() const;
   std::size_t size() const { return items_.size(); }
   auto begin() const { return items_.begin(); }
@@ -35,7 +37,7 @@ private:
 };
 
 namespace detail {
-// This makes the runs. It shows the current prediction until it has ended.
+// Makes the runs. It holds the current prediction until it has ended.
 class prediction_run {
 public:
   virtual ~prediction_run() = default;
@@ -78,7 +80,7 @@ public:
   };
 
   explicit prediction_range(std::shared_ptr<detail::prediction_run> run) : run_(std::move(run)) {}
-  // Builds the graph and makes the first run. A second call goes on where the first one stands.
+  // Builds the graph and makes the first run. A second call continues at the current position.
   iterator begin() {
     run_->begin();
     return iterator(*run_);

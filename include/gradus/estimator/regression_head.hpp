@@ -1,9 +1,9 @@
-// This is the head of a regression: it has squared errors. tf.estimator's RegressionHead and the head of its canned
-// regressors (1.15).
+// This is the head of a regression: its loss is the squared error. It corresponds to tf.estimator's RegressionHead and
+// the head of its canned regressors (1.15).
 //
-// Labels are numbers [batch, label_dimension], of one number [batch] as well. Predictions: "predictions" [batch,
-// label_dimension], and with an inverse_link_fn also "logits". Metrics: "average_loss", "prediction/mean",
-// "label/mean".
+// Labels are numbers [batch, label_dimension]; with a label_dimension of 1 they may also be [batch]. Predictions:
+// "predictions" [batch, label_dimension], and with an inverse_link_fn also "logits". Metrics: "average_loss",
+// "prediction/mean", "label/mean".
 #pragma once
 #include "head.hpp"
 
@@ -15,19 +15,19 @@ struct regression_head_options {
   losses::reduction loss_reduction = losses::reduction::sum;
   head_loss_fn loss_fn = {};                                // of [..., label_dimension]
   std::function<value(value logits)> inverse_link_fn = {};  // from logits to predictions; none: they are the same
-  std::string name = {};                                    // behind the names of metrics
+  std::string name = {};                                    // appended to the names of metrics
 };
 
 class regression_head {
 public:
-  // Errors, invalid_argument: a label_dimension below 1, no reduction.
+  // Raises invalid_argument for a label_dimension below 1, and for losses::reduction::none.
   explicit regression_head(regression_head_options o = {});
   int logits_dimension() const { return o_.label_dimension; }
   int label_dimension() const { return o_.label_dimension; }
   const std::string& name() const { return o_.name; }
   const std::string& weight_column() const { return o_.weight_column; }
 
-  // Errors: invalid_argument for logits, labels and weights that do not fit, and where mode train has no optimizer;
+  // Raises invalid_argument for logits, labels and weights that do not fit, and where mode train has no optimizer;
   // not_found without the weight column.
   estimator_spec create_estimator_spec(const head_arguments& a) const;
 

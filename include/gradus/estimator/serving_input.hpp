@@ -1,5 +1,5 @@
-// A serving_input describes the inputs of an exported model, as tf.estimator.export.ServingInputReceiver (1.15); this
-// header also builds it.
+// A serving_input describes the inputs of an exported model, as tf.estimator.export.ServingInputReceiver does (1.15);
+// raw_serving_input makes one.
 //
 //   auto serving = gradus::raw_serving_input({{"x", float32, {4}}});       // a placeholder [batch, 4], named "x"
 //   digits.export_saved_model("export/digits", serving);
@@ -22,17 +22,18 @@ struct serving_input {
   named_tensors receiver_tensors = {};  // empty: the features
   model_labels labels = {};             // of an export for training or evaluation
 };
-// Makes them in the graph of an export.
+// Makes a serving_input in the graph of an export.
 using serving_input_function = std::function<serving_input(graph&)>;
 
-// Returns a placeholder for each component, whose extents are those of one example; the names in `labels` are labels.
-// tf.estimator.export.build_raw_serving_input_receiver_fn.
+// Returns a function that makes a placeholder for each component, whose extents are those of one example; the
+// components in `labels` are labels. It corresponds to tf.estimator.export.build_raw_serving_input_receiver_fn.
 serving_input_function raw_serving_input(components features, components labels = {});
 
 struct saved_model_options {
-  std::map<std::string, std::string> assets_extra = {};  // path below assets.extra/: the file that is copied there
-  std::string checkpoint_path = {};                      // empty: the newest
-  std::optional<example_spec> features = {};             // of the examples that the model takes, for their readers
+  std::map<std::string, std::string> assets_extra =
+      {};                                     // from the path below assets.extra/ to the file that is copied there
+  std::string checkpoint_path = {};           // empty: the newest
+  std::optional<example_spec> features = {};  // of the examples that the model takes, for programs that read them
 };
 
 }  // namespace gradus

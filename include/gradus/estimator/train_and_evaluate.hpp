@@ -1,37 +1,36 @@
-// train_and_evaluate trains, evaluates and exports, as the role of this process requires.
+// train_and_evaluate trains, evaluates and exports, as the role of this process requires. It corresponds to
 // tf.estimator.train_and_evaluate (1.15).
 //
 //   gradus::train_and_evaluate(est, gradus::train_spec(input_fn, {.max_steps = 20'000}), gradus::eval_spec(eval_fn));
 //
-//   the role              its work
-//   alone                 trains, and evaluates its checkpoints: not more often than throttle_secs, the last step in
-//   any
-//                         case; returns the last evaluation and its exports
+//   role                  its work
+//   alone                 trains, and evaluates its checkpoints: not more often than throttle_secs, but the last step
+//                         in any case; returns the last evaluation and its exports
 //   chief                 starts its server and trains; the evaluator of the cluster evaluates
 //   worker i              starts its server, waits min(D, 5 (i + 1)) seconds, trains; D = 60, or
 //                         experimental_max_worker_delay_secs
-//   ps                    starts its server, which serves until it is stopped, in a cluster that trains until the last
-//                         worker has left
-//   evaluator             waits start_delay_secs; evaluates each newest checkpoint, looking every throttle_secs, until
-//                         one of max_steps or later was evaluated
-//   master                as chief, and evaluates as a process that is alone
+//   ps                    starts its server, which serves until it is stopped; in a cluster that trains, until the
+//                         last worker has left
+//   evaluator             waits start_delay_secs; then looks every throttle_secs and evaluates each newest checkpoint,
+//                         until one of max_steps or later was evaluated
+//   master                trains as chief, and evaluates as a process that is alone
 //
-// Tasks that train together get their server, by which the estimator is connected as well (docs/cluster.md):
+// Tasks that train together are given their server, through which the estimator is also connected (docs/cluster.md):
 //
 //   const gradus::server here(gradus::grpc{gradus::mtls{"certs"}}, config);
 //   auto est = gradus::make_estimator<model>(gradus::connected{here}, gradus::sync_replicas{}, gradus::adam{}, config);
 //   gradus::train_and_evaluate(est, train, eval, {.here = &here});
 //
 // Chief and evaluator of a cluster without ps are two processes that share the model_dir and nothing else:
-// scripts/train_and_evaluate.sh starts both. Only one process of a role runs at a time: another is refused, by its
+// scripts/train_and_evaluate.sh starts both. Only one process of a role runs at a time: a second one raises, naming the
 // role.
 //
 // TensorFlow differs: here an evaluator with throttle_secs 0 that finds no new checkpoint waits a second before it
-// looks again, where TensorFlow's looks without a pause. A process that is alone and finds the training over evaluates
-// and exports its last checkpoint, where TensorFlow's gives nothing: an earlier process may have been killed before it
-// did. An evaluator that is started again takes up the results of one before it: the file `evaluated` beside its events
-// names the checkpoint that was evaluated and exported last. Delete the file, and the events, to have it evaluated
-// again.
+// looks again, where TensorFlow's looks without a pause. A process that is alone and finds the training finished
+// evaluates and exports its last checkpoint, where TensorFlow's returns nothing, since an earlier process may have been
+// killed before it did so. An evaluator that is started again continues with the results of the one before it: the file
+// `evaluated` beside its events names the checkpoint that was evaluated and exported last. Delete the file and the
+// events to have that checkpoint evaluated again.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -52,15 +51,14 @@ struct eval_outcome {
   evaluation_result metrics = {};  // empty unless evaluated
   std::string checkpoint_path = {};
 };
-// The result of a process that trains and evaluates: the last evaluation, and the export of each exporter then (empty
-// paths for those that exported nothing).
+// The result of a process that trains and evaluates: the last evaluation, and the path of the export that each exporter
+// then made (empty for those that exported nothing).
 struct train_and_evaluate_result {
   evaluation_result metrics = {};
   std::vector<std::string> export_results = {};
 };
 
-// A listener is called before each evaluation and after it; one that returns false ends the loop, and with it a
-// training.
+// The listener is called before and after each evaluation; if it returns false, the loop ends, and a training with it.
 struct continuous_eval_listener {
   std::function<bool()> before_eval = nullptr;
   std::function<bool(const eval_outcome&)> after_eval = nullptr;
@@ -68,8 +66,8 @@ struct continuous_eval_listener {
 
 struct train_and_evaluate_options {
   continuous_eval_listener listener = {};
-  // Starts the server of this task and returns its owner; null: a gradus::server. The owner is kept until the end; of a
-  // ps, `join` waits for its end.
+  // Starts the server of this task and returns its owner; null: a gradus::server. The owner is kept until the end; in a
+  // ps, `join` waits for the end of the server.
   struct running_server {
     std::function<void()> join = nullptr;
     std::shared_ptr<void> held = nullptr;
@@ -95,9 +93,9 @@ train_and_evaluate_result train_and_evaluate_by(const estimator_face& e, const t
                                                 const train_and_evaluate_options& o);
 }  // namespace detail
 
-// Estimators have config(), model_dir(), train, evaluate, latest_checkpoint, and a function that logs a line. Errors:
-// invalid_argument for an evaluator of an index above 0, and for a role that there is not; failed_precondition where no
-// server can be started, and if another process has the role; those of training, evaluations and exports.
+// An Estimator has config(), model_dir(), train, evaluate, latest_checkpoint, and a function that logs a line. Raises
+// invalid_argument for an evaluator of an index above 0, and for an unknown role; failed_precondition where no server
+// can be started, and if another process has the role; and the errors of training, evaluations and exports.
 template <class Estimator>
 train_and_evaluate_result train_and_evaluate(Estimator& e, const train_spec& train, const eval_spec& eval,
                                              const train_and_evaluate_options& o = {}) {

@@ -15,16 +15,17 @@
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
-// Evaluates the newest checkpoint, once, and has it exported.
+// Evaluates the newest checkpoint once, and passes it to the exporters.
 class checkpoint_evaluator {
 public:
-  // `memory`: the directory of the evaluations, of one that goes on where an earlier process was killed; else empty.
+  // `memory` is the directory of the evaluations for an evaluator that continues where an earlier process was killed;
+  // else it is empty.
   checkpoint_evaluator(const estimator_face& e, const eval_spec& spec, std::optional<std::int64_t> max_steps,
                        const task_system& t, std::string memory = {})
       : e_(&e), spec_(&spec), max_steps_(max_steps), tasks_(t), memory_(std::move(memory)) {
     recall();
   }
-  // Whether one of the last step was evaluated.
+  // Returns whether a checkpoint of the last step was evaluated.
   bool has_seen_the_last() const { return max_steps_ && last_step_ && *last_step_ >= *max_steps_; }
 
   std::pair<eval_outcome, std::vector<std::string>> evaluate_and_export() {
@@ -74,7 +75,7 @@ private:
   std::optional<double> warned_;
   bool looked_ = false;
 
-  // "150 model-150.ckpt": of the last checkpoint that was evaluated and exported.
+  // The file holds, for instance, "150 model-150.ckpt": the last checkpoint that was evaluated and exported.
   static constexpr std::string_view memory_name = "evaluated";
 
   void recall() {
@@ -86,7 +87,8 @@ private:
     if (problem != std::errc() || end == said.data() + said.size()) return;
     last_step_ = step, remembered_ = std::string(end + 1, said.data() + said.size());
   }
-  // What a process that was killed behind this evaluation has left of it; it may not have been exported.
+  // Returns the results of this evaluation by a process that was killed after it; the checkpoint may not have been
+  // exported.
   evaluation_result known(const std::string& checkpoint) {
     evaluation_result found;
     if (std::exchange(looked_, true) || memory_.empty()) return found;
@@ -111,7 +113,7 @@ GRADUS_BODY bool tells_to_go_on(const continuous_eval_listener& l, const eval_ou
   return !l.after_eval || l.after_eval(found);
 }
 
-// Evaluates behind the saves of a training, on its thread.
+// Evaluates after the saves of a training, on the thread of the training.
 class evaluating_listener {
 public:
   evaluating_listener(checkpoint_evaluator& evaluator, const estimator_face& e, const eval_spec& spec,
@@ -197,7 +199,7 @@ public:
       return found;
     }
     if (type == "chief" || type == "worker") {
-      // Before it sleeps: the servers of a cluster wait for each other.
+      // The server starts before a worker sleeps, since the servers of a cluster wait for each other.
       const auto server = start_server();
       if (type == "worker") sleep_before_training();
       train(train_->saving_listeners());

@@ -1,4 +1,4 @@
-// These specs say how train_and_evaluate trains and evaluates, as tf.estimator.TrainSpec and EvalSpec (1.15).
+// These specs say how train_and_evaluate trains and evaluates, as tf.estimator.TrainSpec and EvalSpec do (1.15).
 //
 //   gradus::train_spec training(input_fn, {.max_steps = 20'000});
 //   gradus::eval_spec evaluating(eval_input_fn, {.steps = {}, .throttle_secs = 60});
@@ -16,13 +16,13 @@
 namespace gradus::inline GRADUS_BUILD {
 
 struct train_spec_options {
-  std::optional<std::int64_t> max_steps = {};  // left out: until the input ends; in a cluster, for ever
+  std::optional<std::int64_t> max_steps = {};  // unset: until the input ends; in a cluster, for ever
   std::vector<any_hook> hooks = {};
   std::vector<any_saving_listener> saving_listeners = {};
 };
 class train_spec {
 public:
-  // Errors: invalid_argument for max_steps that are not above 0, and without a function.
+  // Raises invalid_argument for max_steps that are not above 0, and without a function.
   explicit train_spec(input_function input_fn, train_spec_options o = {});
 
   const input_function& input_fn() const { return input_fn_; }
@@ -41,12 +41,12 @@ struct eval_spec_options {
   std::vector<any_hook> hooks = {};
   exporter_list exporters = {};
   double start_delay_secs = 120;  // of an evaluator, after its start
-  double throttle_secs = 600;     // from the begin of one evaluation to the begin of the next, at least
+  double throttle_secs = 600;     // the least time from the start of one evaluation to the start of the next
 };
 class eval_spec {
 public:
-  // Errors: invalid_argument for steps that are not above 0, for negative seconds, for exporters of one name or with an
-  // empty one, and without a function.
+  // Raises invalid_argument for steps that are not above 0, for negative seconds, for exporters with the same name or
+  // an empty one, and without a function.
   explicit eval_spec(input_function input_fn, eval_spec_options o = {});
 
   const input_function& input_fn() const { return input_fn_; }

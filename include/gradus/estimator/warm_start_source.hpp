@@ -1,5 +1,5 @@
-// An estimator's fresh variables take their values from this source, as by tf.estimator.Estimator's warm_start_from
-// (1.15). For a compiled estimator, and for a trainer, it is a policy whose source is chosen when the program runs.
+// An estimator's new variables take their values from this source, as with tf.estimator.Estimator's warm_start_from
+// (1.15). For a compiled estimator, and for a trainer, it is a policy whose source is chosen at run time.
 //
 //   make_estimator<model>(adam{}, estimator_warm_start(old), run_config{.model_dir = "runs/after"});
 #pragma once
@@ -13,8 +13,8 @@
 namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
-// Finds a checkpoint by its path, and the codec that wrote it: flat_binary, safetensors, TensorFlow's, or those
-// sharded. Errors: those of detect_checkpoint.
+// find_checkpoint finds a checkpoint by its path, and the codec that wrote it: flat_binary, safetensors, TensorFlow's,
+// or one of these sharded. It raises the errors of detect_checkpoint.
 struct found_checkpoint {
   std::string path;
   any_codec codec;
@@ -22,8 +22,9 @@ struct found_checkpoint {
 found_checkpoint find_checkpoint(const std::string& path);
 }  // namespace detail
 
-// A path (of a checkpoint, of a directory with checkpoints, of an exported SavedModel) takes its trainable variables;
-// settings take those that they choose. A path's format is detected; the policy warm_start_from{path, codec} names it.
+// Given a path (of a checkpoint, of a directory with checkpoints, or of an exported SavedModel), it restores the
+// trainable variables; given settings, those that they choose. The format at a path is detected; the policy
+// warm_start_from{path, codec} names it.
 class estimator_warm_start {
 public:
   using policy_for = kind::warm_start;
@@ -38,10 +39,10 @@ public:
   const warm_start_settings& settings() const { return *settings_; }
   const std::optional<any_codec>& given_codec() const { return codec_; }
 
-  // Returns the settings with the path of the checkpoint, and the codec that reads it. Errors: invalid_argument for an
-  // empty path, those of detect_checkpoint.
+  // Returns the settings with the path of the checkpoint, and the codec that reads it. Raises invalid_argument for an
+  // empty path, and the errors of detect_checkpoint.
   std::pair<warm_start_settings, any_codec> source() const;
-  // This is the policy. It takes nothing over where there is no source.
+  // The function of the policy. It restores nothing where there is no source.
   template <class Trainable, file_system F>
   warm_started apply(const state_list& list, Trainable&& trainable, const F& fs) const {
     if (!settings_) return {};

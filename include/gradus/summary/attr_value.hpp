@@ -14,17 +14,18 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// -1 is an extent that is not known before a step runs.
+// The shape of a tensor; -1 stands for an extent that is not known before a step runs.
 struct shape_def {
   std::vector<std::int64_t> dims;
   bool unknown_rank = false;
 };
 
-// TensorFlow's number of its strings, which no tensor of ours holds: for constants and attributes of a GraphDef only.
+// TensorFlow's number of the string dtype. No tensor of this library has it: it is for constants and attributes of a
+// GraphDef only.
 inline constexpr dtype string_in_graphs{7};
 
-// A constant. `content` holds all elements, row-major, little-endian; extents are all known. A constant of strings
-// holds them in `strings`.
+// The value of a constant. `content` holds all elements, row-major, little-endian; all extents are known. A constant of
+// strings holds them in `strings`.
 struct tensor_def {
   dtype type = dtype::none;
   std::vector<std::int64_t> dims;
@@ -45,8 +46,8 @@ struct tensor_def {
 //   if (const bool* b = v.get_if<bool>()) ...
 //   v.visit([](const auto& x) { ... });
 //
-// It is written out, and no std::variant: one of twelve types costs every file that includes it 30 MB of the compiler's
-// memory.
+// It is written out by hand, since a std::variant of twelve types costs every file that includes it 30 MB of the
+// compiler's memory.
 class attr_value {
 public:
   enum class kind : unsigned char {
@@ -88,18 +89,18 @@ public:
   ~attr_value();
 
   kind holds() const { return kind_; }
-  // Returns the value as one of the twelve types; null if it is of another.
+  // Returns a pointer to the value if it is of type T; else null.
   template <class T>
   const T* get_if() const {
     return kind_ == kind_of(static_cast<const T*>(nullptr)) ? static_cast<const T*>(held()) : nullptr;
   }
-  // The same. Error: internal if it is of another type.
+  // Returns the value. Raises internal if it is of another type.
   template <class T>
   const T& get() const {
     if (const T* v = get_if<T>()) return *v;
     raise(status::internal, "an attribute is of another type than the program takes it for");
   }
-  // f(the value), in its type.
+  // Calls f with the value, in its type.
   template <class F>
   decltype(auto) visit(F&& f) const {
     switch (kind_) {
@@ -149,9 +150,9 @@ private:
   static constexpr kind kind_of(const std::vector<dtype>*) { return kind::types; }
   static constexpr kind kind_of(const std::vector<shape_def>*) { return kind::shapes; }
 
-  // Members of a union lie at its beginning.
+  // Returns the address of the value: members of a union lie at its beginning.
   const void* held() const { return &integer_; }
-  void take(attr_value& o);  // into nothing; o keeps the moved-from value
+  void take(attr_value& o);  // requires that no value is held; o keeps the moved-from value
   void drop();
 };
 

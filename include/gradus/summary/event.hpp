@@ -2,7 +2,7 @@
 // form, fields in ascending number. docs/formats/events.md walks through them.
 //
 // Each kind of event of a training run has a function that writes it, which appends to a vector and allocates only if
-// it has to grow. Reading gives an `event`, whatever it holds; a kind without a type in this library is kept as bytes.
+// it has to grow. Reading gives an `event` of any kind; a kind without a type in this library is kept as bytes.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -42,7 +42,7 @@ enum class value_kind : std::uint8_t {
 // The event of a session. Viewers drop all points at or after a `start` that is not the first (see writer.hpp).
 enum class session_log_status : std::int32_t { unspecified = 0, start = 1, stop = 2, checkpoint = 3 };
 
-// A scalar on its way into an event.
+// A scalar to be written into an event.
 struct scalar_value {
   std::string_view tag;
   float value = 0;
@@ -84,44 +84,46 @@ inline constexpr std::string_view event_file_version = "brain.Event:2";
 namespace detail {
 void event_head(wire_writer& w, double wall_time, std::int64_t step);
 void session_log_fields(wire_writer& w, session_log_status status, std::string_view path, std::string_view msg);
-// Fields in ascending number: a tensor stands behind node_name.
+// Writes fields in ascending number: a tensor comes after node_name.
 void summary_fields(wire_writer& summary, std::span<const summary_value> values);
 }  // namespace detail
 
-// The first event of a file. Without it viewers fall back to an older rule for restarts.
+// Writes the first event of a file. Without it viewers fall back to an older rule for restarts.
 void encode_version(std::vector<std::byte>& out, double wall_time);
 
-// Scalars of one step in one event. Zeros are written (a point of value 0 is a point), NaN and infinities too.
+// Writes scalars of one step in one event. Zeros are written (a point of value 0 is a point), and so are NaN and
+// infinities.
 void encode_scalars(std::vector<std::byte>& out, double wall_time, std::int64_t step,
                     std::span<const scalar_value> values);
 
-// Values of any kind (summary/values.hpp makes them) of one step, in one event.
+// Writes values of any kind (summary/values.hpp makes them) of one step, in one event.
 void encode_summary(std::vector<std::byte>& out, double wall_time, std::int64_t step,
                     std::span<const summary_value> values);
 
 void encode_session_log(std::vector<std::byte>& out, double wall_time, std::int64_t step, session_log_status status,
                         std::string_view checkpoint_path = {}, std::string_view msg = {});
 
-// A serialized GraphDef (summary/graph_def.hpp makes one).
+// Writes a serialized GraphDef (summary/graph_def.hpp makes one).
 void encode_graph(std::vector<std::byte>& out, double wall_time, std::int64_t step,
                   std::span<const std::byte> graph_def);
 
-// A serialized RunMetadata (summary/run_metadata.hpp makes one), under a name that the viewer lists.
+// Writes a serialized RunMetadata (summary/run_metadata.hpp makes one), under a name that the viewer lists.
 void encode_tagged_run_metadata(std::vector<std::byte>& out, double wall_time, std::int64_t step, std::string_view tag,
                                 std::span<const std::byte> run_metadata);
 
-// Encodes any event, as `decode_event` gives it.
+// Encodes any event, as `decode_event` returns it.
 void encode_event(std::vector<std::byte>& out, const event& e);
 
 namespace detail {
-// A message seen twice is one message: protobuf merges them, and joining the bytes is how.
+// Appends bytes of a message field that occurs again: protobuf merges such messages, which is the same as joining their
+// bytes.
 void join(std::vector<std::byte>& to, std::span<const std::byte> more);
 
 summary_value decode_value(wire_reader r);
 }  // namespace detail
 
-// Reads one event. Unknown fields are skipped; malformed bytes are status::data_loss, more values than the limits allow
-// status::resource_exhausted.
+// Reads one event. Unknown fields are skipped. Raises data_loss for malformed bytes, resource_exhausted for more values
+// than the limits allow.
 event decode_event(std::span<const std::byte> payload, const reader_limits& limits = {});
 
 }  // namespace gradus

@@ -1,5 +1,5 @@
 // This header describes the features that a model reads from a tf.train.Example, as TensorFlow's
-// ExampleParserConfiguration: names, types and extents of its features. Plain structs, as in graph_def.hpp;
+// ExampleParserConfiguration: names, types and extents of its features. These are plain structs, as in graph_def.hpp;
 // train/export_saved_model.hpp fills them in.
 #pragma once
 #include <optional>
@@ -16,7 +16,7 @@ struct feature_def {
   std::optional<tensor_def> default_value = {};  // of a feature that may be missing
 };
 
-// Returns the message's bytes. Raises as encode_graph_def for a default that does not fit.
+// Returns the message's bytes. Raises invalid_argument, as encode_graph_def, for a default that does not fit.
 std::vector<std::byte> encode_feature_defs(std::span<const feature_def> features);
 
 }  // namespace gradus

@@ -1,11 +1,11 @@
-// to_graph_def gives a graph of ours as TensorFlow's GraphDef, for the event file that TensorBoard draws and for
-// graph.pbtxt.
+// to_graph_def converts a graph of this library to TensorFlow's GraphDef, for event files, whose graph TensorBoard
+// draws, and for graph.pbtxt.
 //
 //   writer.add_graph(to_graph_def(built));               // what was built; or, with gradients and updates:
 //   const graph whole = minimize(parts_of(built), {});
 //   writer.add_graph(to_graph_def(parts_of(whole), built.names.chars.first));
 //
-// Give it the graph before nodes are merged and fused (graph/show.hpp says why).
+// Pass the graph as it is before nodes are merged and fused (graph/show.hpp says why).
 #pragma once
 #include "../graph/show.hpp"
 #include "graph_def.hpp"
@@ -22,14 +22,15 @@ void append_elements(std::vector<std::byte>& to, const std::vector<double>& valu
     to.insert(to.end(), p, p + sizeof(T));
   }
 }
-// A constant that is one value everywhere is written as the scalar it stands for: its extents may hold the batch, and a
-// million zeros do not belong in an event file.
+// Returns the value of a constant. One whose elements are all equal is written as a scalar, since its extents may
+// contain the batch, and a million zeros do not belong in an event file.
 tensor_def to_tensor_def(const shown_node& s);
 }  // namespace detail
 
-// Attributes by TensorFlow's conventions: "dtype" and "shape" of placeholders and variables, "dtype" and "value" of
-// constants, "T" of other ops; "_output_shapes" everywhere, which TensorBoard writes on the edges. The batch is -1. Our
-// ops' further settings (strides, axes, ...) are not among them: this is a description, not a program.
+// Returns the GraphDef of a graph. Attributes follow TensorFlow's conventions: "dtype" and "shape" of placeholders and
+// variables, "dtype" and "value" of constants, "T" of other ops; "_output_shapes" everywhere, which TensorBoard writes
+// on the edges. The batch is -1. Further settings of ops (strides, axes, ...) are not written: this is a description,
+// not a program.
 graph_def to_graph_def(const graph_parts& p, const char* names);
 inline graph_def to_graph_def(const graph& g) { return to_graph_def(parts_of(g), g.names.chars.first); }
 

@@ -1,8 +1,8 @@
 // GraphDef is TensorFlow's description of a graph, as protobuf bytes (for event files, so that TensorBoard draws the
 // graph) and as text (graph.pbtxt, as tf.train.write_graph writes it).
 //
-// These are plain structs that know no graph of ours: the owner of one fills them in. Bytes and text come from one walk
-// over the fields, so they cannot say different things.
+// These are plain structs that do not depend on this library's graphs: the code that has a graph fills them in. Bytes
+// and text are made by the same walk over the fields, so their content cannot differ.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -34,11 +34,11 @@ struct graph_def_node {
 
 struct graph_def {
   std::vector<graph_def_node> nodes;
-  int producer = 134;  // as TensorFlow 1.15 writes
+  int producer = 134;  // as in TensorFlow 1.15
   int min_consumer = 12;
 };
 
-// "DT_FLOAT" and so on.
+// Returns the name of a dtype: "DT_FLOAT" and so on.
 constexpr std::string_view data_type_name(dtype t) {
   if (t == string_in_graphs) return "DT_STRING";
   switch (t) {
@@ -64,8 +64,8 @@ constexpr std::string_view data_type_name(dtype t) {
 
 namespace detail {
 
-// Returns the shortest text that reads back as this double, in the layout that protobuf's Python printer uses: a
-// decimal point or an exponent always, an exponent below 1e-4 and from 1e16 on.
+// Returns the shortest text that reads back as this double, in the layout that protobuf's Python printer uses: there is
+// always a decimal point or an exponent, and an exponent below 1e-4 and from 1e16 on.
 std::string shortest_text(double value);
 
 }  // namespace detail
@@ -74,8 +74,8 @@ std::string shortest_text(double value);
 // input, and a constant whose content does not fit its type and extents.
 void encode_graph_def(std::vector<std::byte>& out, const graph_def& g);
 
-// The same in protobuf's text format. tf.train.write_graph publishes it as graph.pbtxt by writing a temporary file and
-// renaming it: store/file.hpp does that.
+// Returns the same in protobuf's text format. tf.train.write_graph publishes it as graph.pbtxt by writing a temporary
+// file and renaming it; store/file.hpp does that here.
 std::string to_pbtxt(const graph_def& g);
 
 }  // namespace gradus

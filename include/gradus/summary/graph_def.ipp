@@ -32,10 +32,11 @@ GRADUS_BODY std::string shortest_text(double value) {
   return out + digits.substr(0, whole) + "." + digits.substr(whole);
 }
 
-// Where fields go: one verb for each kind of field, by its number and its name.
+// The interface of a writer of fields: one function for each kind of field, which takes the field's number and its
+// name.
 class field_sink {
 public:
-  // Writes the fields of a message that lies in a field.
+  // A function that writes the fields of a message inside a field.
   class body {
   public:
     template <class F>
@@ -64,7 +65,7 @@ protected:
   ~field_sink() = default;
 };
 
-// This one writes protobuf bytes and ignores the names...
+// Writes protobuf bytes and ignores the names.
 class wire_sink final : public field_sink {
 public:
   explicit wire_sink(wire_writer& to) : w(to) {}
@@ -102,7 +103,7 @@ private:
   wire_writer& w;
 };
 
-// ...and this one writes text and ignores the numbers.
+// Writes text and ignores the numbers.
 class text_sink final : public field_sink {
 public:
   explicit text_sink(std::string& to) : out(to) {}
@@ -219,7 +220,7 @@ GRADUS_BODY void write_tensor(field_sink& sink, const tensor_def& t) {
   }
 }
 
-// Members of a oneof: written even when zero.
+// Writes members of a oneof, which are written even when they are zero.
 struct attr_writer {
   field_sink& sink;
 

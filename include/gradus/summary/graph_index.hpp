@@ -1,5 +1,5 @@
-// A graph_index finds the nodes of a GraphDef by name; the graph is checked as a whole, so that a walk over it meets no
-// missing input and no circle.
+// A graph_index finds the nodes of a GraphDef by name. The graph is checked as a whole, so that a walk over it meets no
+// missing input and no cycle.
 #pragma once
 #include <map>
 #include <optional>
@@ -18,21 +18,21 @@ struct tensor_place {
 class graph_index {
 public:
   // Raises invalid_argument, with the names, for a node without a name or an op, two nodes of one name, an input that
-  // is no node, a data input behind a control input, and nodes that wait for each other in a circle.
+  // is not a node, a data input after a control input, and nodes that depend on each other in a cycle.
   explicit graph_index(graph_def g);
   graph_index(const graph_index&) = delete;
   graph_index& operator=(const graph_index&) = delete;
 
   int size() const { return static_cast<int>(def_.nodes.size()); }
   const graph_def_node& node(int i) const { return def_.nodes[static_cast<std::size_t>(i)]; }
-  // Returns the number of a node, -1 if there is none of this name.
+  // Returns the index of a node, -1 if there is none of this name.
   int find(std::string_view name) const;
-  // "x", "x:0" or "x:2"; a node of -1 if there is none.
+  // Returns the place of a tensor, given as "x", "x:0" or "x:2"; its node is -1 if there is none.
   tensor_place place(std::string_view tensor) const;
   std::string name_of(tensor_place t) const;
   const std::vector<tensor_place>& inputs(int i) const { return inputs_[static_cast<std::size_t>(i)]; }
   const std::vector<int>& controls(int i) const { return controls_[static_cast<std::size_t>(i)]; }
-  // Returns whether some node reads it, or waits for it.
+  // Returns whether some node reads node i, or has it as control input.
   bool is_used(int i) const { return used_[static_cast<std::size_t>(i)]; }
 
   // Returns an attribute, or null. `as` raises invalid_argument if it is of another kind.
@@ -44,7 +44,7 @@ public:
     if (const T* typed = v->get_if<T>()) return typed;
     wrong_kind(i, key);
   }
-  // Returns the same where an attribute must be there.
+  // Returns a required attribute. Raises invalid_argument if it is missing, too.
   template <class T>
   const T& need(int i, std::string_view key) const {
     if (const T* v = as<T>(i, key)) return *v;
@@ -63,7 +63,7 @@ private:
   [[noreturn]] void missing(int i, std::string_view key) const;
 };
 
-// Messages name a node so: `node "x" (MatMul)`.
+// Returns the name of a node in messages: `node "x" (MatMul)`.
 std::string said_of(const graph_def_node& n);
 
 }  // namespace gradus::detail

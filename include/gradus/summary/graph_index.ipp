@@ -79,7 +79,8 @@ GRADUS_BODY void graph_index::missing(int i, std::string_view key) const {
   raise(status::invalid_argument, text(said_of(node(i)), " has no attribute \"", key, "\""));
 }
 
-// Nodes are taken as soon as all that they wait for has been taken; who is left is in a circle, or behind one.
+// Raises for a graph with a cycle. Nodes are taken as soon as all their inputs have been taken; a node that is left is
+// in a cycle, or depends on one.
 GRADUS_BODY void graph_index::refuse_circles() const {
   const std::size_t many = def_.nodes.size();
   std::vector<int> waits(many), ready;
@@ -95,7 +96,8 @@ GRADUS_BODY void graph_index::refuse_circles() const {
     for (const int r : readers[static_cast<std::size_t>(ready[taken])])
       if (--waits[static_cast<std::size_t>(r)] == 0) ready.push_back(r);
   if (taken == many) return;
-  // Backwards from one that is left: every such node waits for one, and so the walk comes round.
+  // The walk goes backwards from a node that is left: each of these depends on another one, so the walk returns to a
+  // node.
   std::size_t at = 0;
   while (waits[at] == 0) ++at;
   const auto one_left = [&](std::size_t i) {

@@ -1,5 +1,6 @@
-// This header makes histograms as tf.summary.histogram does: 1551 buckets of fixed limits, growing by a tenth, the same
-// for every tensor, so that histograms of different steps can be laid over each other.
+// This header makes histograms as tf.summary.histogram does: there are 1551 buckets with fixed limits, each a tenth
+// larger than the one before, the same for every tensor, so that histograms of different steps can be laid over each
+// other.
 //
 //   writer.add_summary(histogram_summary("hidden/kernel", weights), step);    // weights: a span of numbers
 #pragma once
@@ -19,22 +20,23 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// Bucket i counts x with limits[i-1] <= x < limits[i]. Lists are of equal length; runs of empty buckets are one.
+// Bucket i counts x with limits[i-1] <= x < limits[i]. The two lists have equal length; a run of empty buckets is
+// merged into one.
 struct histogram_counts {
-  double min = DBL_MAX, max = -DBL_MAX;  // of no number at all
+  double min = DBL_MAX, max = -DBL_MAX;  // the values where there are no numbers
   double num = 0, sum = 0, sum_squares = 0;
   std::vector<double> limits, counts;
 
   bool operator==(const histogram_counts&) const = default;
 };
 
-// The 1551 limits: 1e-12 times 1.1, again and again (by multiplication, as TensorFlow does: the bits are its bits) up
-// to 1e20 and the largest double; their negatives; zero between.
+// Returns the 1551 limits: 1e-12, multiplied by 1.1 again and again up to 1e20 (as TensorFlow does, so the bits are the
+// same), and the largest double; their negatives; and zero between.
 std::span<const double> histogram_limits();
 
 namespace detail {
-// Finds buckets by a number's exponent and first bits: limits grow by a tenth, so a sixteenth holds one at most, and no
-// branch has to be guessed.
+// Finds buckets by a number's exponent and the first bits of its mantissa: limits grow by a tenth, so an interval of a
+// sixteenth contains at most one, and no branch has to be predicted.
 class bucket_finder {
 public:
   bucket_finder();
@@ -72,10 +74,11 @@ histogram_counts count_histogram(std::span<const T> numbers, std::string_view ta
   return counter.take();
 }
 
-// HistogramProto as bytes.
+// Appends the bytes of a HistogramProto.
 void encode_histogram(std::vector<std::byte>& out, const histogram_counts& h);
 
-// And back. Lists may be packed or not. Raises data_loss for malformed bytes and for lists of different length.
+// Reads a HistogramProto. Lists may be packed or not. Raises data_loss for malformed bytes and for lists of different
+// length.
 histogram_counts decode_histogram(std::span<const std::byte> bytes);
 
 summary_values histogram_summary(std::string_view tag, const histogram_counts& h);

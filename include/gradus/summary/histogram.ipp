@@ -33,7 +33,7 @@ GRADUS_BODY bucket_finder::bucket_finder() {
 }
 
 GRADUS_BODY std::size_t bucket_finder::operator()(double x) const {
-  const bool negative = x < 0;  // what is below -l is above l, and -l is not below itself: so one bit less
+  const bool negative = x < 0;  // x < -l means |x| > l, without equality: so one bit less
   const std::uint64_t bits = (std::bit_cast<std::uint64_t>(x) & ~(std::uint64_t{1} << 63)) - (negative ? 1 : 0);
   const std::uint64_t key = std::clamp<std::uint64_t>(bits >> shift, first_key, last_key + 1) - first_key;
   std::size_t below = starts_[static_cast<std::size_t>(key)];
@@ -84,7 +84,7 @@ GRADUS_BODY void encode_histogram(std::vector<std::byte>& out, const histogram_c
 
 GRADUS_BODY histogram_counts decode_histogram(std::span<const std::byte> bytes) {
   histogram_counts h;
-  h.min = h.max = 0;  // what is not written is zero
+  h.min = h.max = 0;  // fields that are not written are zero
   for (wire_reader r(bytes); r.next();) switch (r.key()) {
     case field(1, wire::fixed64): h.min = r.float64(); break;
     case field(2, wire::fixed64): h.max = r.float64(); break;

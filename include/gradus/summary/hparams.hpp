@@ -2,11 +2,11 @@
 // its results.
 //
 //   writer.add_summary(hparams_start({{"optimizer", "adam"}, {"learning_rate", 0.01}, {"batch_norm", true}}), 0);
-//   ...                                               // train, into a directory of this trial's own
+//   ... // train, with a directory for each trial
 //   writer.add_summary(hparams_end(trial_status::success), last_step);
 //
-// Which curves are metrics, and the ranges to offer as filters, may be given once for all trials: hparams_experiment,
-// in any directory below the log's root. Without it TensorBoard finds both out by itself.
+// Which curves are metrics, and the ranges to offer as filters, may be given once for all trials with
+// hparams_experiment, in any directory below the log's root. Without it TensorBoard finds both from the data.
 #pragma once
 #include <concepts>
 #include <cstdint>
@@ -35,14 +35,14 @@ struct hparam_value {
   hparam_value(Number number) : value(static_cast<double>(number)) {}
 };
 
-// The domain of a hyperparameter in all trials: its type is that of the values given, or of the interval. Without
-// either, none is written, as by TensorBoard's own hp.HParam(name).
+// The domain of a hyperparameter in all trials. Its type is that of the interval or of the given values, or else
+// `type`. Without any of them neither a domain nor a type is written, as by TensorBoard's own hp.HParam(name).
 struct hparam_info {
   std::string name;
   std::string display_name = {}, description = {};
   std::vector<hparam_value> values = {};                              // the values that occur
-  std::optional<std::pair<double, double>> interval = {};             // or from ... to ...
-  std::variant<std::monostate, std::string, bool, double> type = {};  // where neither says it
+  std::optional<std::pair<double, double>> interval = {};             // or the limits between which they lie
+  std::variant<std::monostate, std::string, bool, double> type = {};  // if there are neither values nor an interval
 };
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wshadow"  // g++ holds enumerators of a scoped enum against names of the namespace
@@ -71,9 +71,9 @@ enum class trial_status : std::int32_t { unknown = 0, success = 1, failure = 2, 
 #pragma GCC diagnostic pop
 
 namespace detail {
-// google.protobuf.Value.
+// Writes a google.protobuf.Value.
 void hparam_fields(wire_writer& w, const hparam_value& v);
-// Returns a value of no number: the plugin reads the metadata.
+// Returns a value without numbers: the plugin reads the metadata.
 template <class Body>
 summary_values hparams_summary(std::string_view tag, Body&& body) {
   summary_value v;
@@ -92,10 +92,10 @@ summary_values hparams_summary(std::string_view tag, Body&& body) {
 
 summary_values hparams_experiment(const hparams_experiment_info& e);
 
-// At the beginning of a trial, into its own directory. Names in the order of the alphabet.
+// Returns the values to write at the beginning of a trial, into its own directory. Names are in alphabetical order.
 summary_values hparams_start(const std::map<std::string, hparam_value>& hparams, const trial_info& trial = {});
 
-// At its end, into the same directory.
+// Returns the values to write at the end of a trial, into the same directory.
 summary_values hparams_end(trial_status status, double end_time_secs = 0);
 
 }  // namespace gradus

@@ -1,10 +1,10 @@
-// image_summary makes images as tf.summary.image does, as PNG. This header is the one door to stb, whose writer is
-// compiled into this header as functions that no other file sees, if GRADUS_STB is defined; otherwise making a PNG
+// image_summary makes image summaries as tf.summary.image does, as PNG. This is the only header that includes stb. If
+// GRADUS_STB is defined, stb's writer is compiled here as functions that are local to a file; otherwise making a PNG
 // raises unimplemented.
 //
 //   writer.add_summary(image_summary("digits", pixels, {.batch = 16, .height = 28, .width = 28}), step);
 //
-// A program whose model has g.summary_image includes this header somewhere; then its trainer shows them.
+// A program whose model has g.summary_image must include this header in some file; then its trainer writes the images.
 #pragma once
 #include "../base/build.hpp"  // first: it reads the macros of optional libraries
 
@@ -22,8 +22,8 @@
 #include <vector>
 
 #if defined(GRADUS_STB)
-// The headers that stb includes stand before it, since it is read inside a namespace: a program may use its own stb
-// beside ours.
+// The headers that stb includes are included before it, since stb is included inside a namespace, so that a program may
+// use its own stb as well.
 #include <assert.h>
 #include <math.h>
 #include <stdarg.h>
@@ -36,7 +36,8 @@
 #define STB_IMAGE_WRITE_STATIC
 #define STB_IMAGE_WRITE_IMPLEMENTATION
 #define STBI_WRITE_NO_STDIO
-// Not in gradus, whose abs would hide the one that stb means. Debian puts stb in a folder; Conan and vcpkg do not.
+// The namespace is not inside gradus, whose abs would hide the one that stb calls. Debian puts stb in a folder; Conan
+// and vcpkg do not.
 namespace gradus_stb {
 #if __has_include(<stb/stb_image_write.h>)
 #include <stb/stb_image_write.h>
@@ -57,22 +58,23 @@ namespace gradus_stb {
 
 namespace gradus::inline GRADUS_BUILD {
 
-// Row-major: images of rows of pixels of channels: 1 gray, 3 RGB, 4 RGBA.
+// The extents of pixels in row-major order: images of rows of pixels of channels; 1 channel is gray, 3 are RGB, 4 RGBA.
 struct image_extents {
   std::int64_t batch = 1, height = 0, width = 0, channels = 1;
 };
 struct image_options {
   std::int64_t max_outputs = 3;
-  std::array<std::uint8_t, 4> bad_color = {255, 0, 0, 255};  // of a pixel that is not finite; as many as channels
+  std::array<std::uint8_t, 4> bad_color = {255, 0, 0,
+                                           255};  // of a pixel that is not finite; the first `channels` are used
 };
 
 // Returns a PNG file of 8-bit pixels, 1 to 4 channels (gray, gray and alpha, RGB, RGBA). Raises invalid_argument for
-// extents that are not those of the pixels, and for 2^29 pixels or more.
+// extents that do not match the number of pixels, and for 2^29 pixels or more.
 std::vector<std::byte> encode_png(std::span<const std::uint8_t> pixels, const image_extents& e);
 
 namespace detail {
-// Reals of one image as bytes, by TensorFlow's rule: from 0 to the largest, or, if any is negative, symmetric about
-// 128.
+// Converts the floats of one image to bytes by TensorFlow's rule: the range is from 0 to the largest, or, if any number
+// is negative, symmetric about 128.
 template <std::floating_point T>
 void normalize_image(std::span<const T> in, std::int64_t channels, const std::array<std::uint8_t, 4>& bad_color,
                      std::vector<std::uint8_t>& out) {
@@ -102,8 +104,8 @@ void normalize_image(std::span<const T> in, std::int64_t channels, const std::ar
 }  // namespace detail
 
 // Returns the first max_outputs images as <tag>/image/0, /1, ...; with max_outputs 1 the one image is <tag>/image.
-// Bytes are taken as they are; reals (float, double) are scaled, each image by itself. Raises invalid_argument where
-// the extents are not those of the pixels, or channels are not 1, 3 or 4.
+// Bytes are not changed; floats (float, double) are scaled for each image separately. Raises invalid_argument where the
+// extents do not match the number of pixels, or channels are not 1, 3 or 4.
 template <class T>
   requires std::floating_point<T> || std::same_as<T, std::uint8_t>
 summary_values image_summary(std::string_view tag, std::span<const T> pixels, const image_extents& e,

@@ -1,4 +1,5 @@
-// A layout sets TensorBoard's page CUSTOM SCALARS: which curves share a chart, and in which order the charts stand.
+// A layout configures TensorBoard's page CUSTOM SCALARS: which curves share a chart, and in which order the charts
+// appear.
 //
 //   writer.add_summary(layout_summary({{"losses", {{.title = "loss", .lines = {"loss/train", "loss/eval"}}}}}), 0);
 #pragma once
@@ -10,11 +11,11 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// A curve between two others: a mean and its limits, say. All three are tags.
+// A curve between two others, such as a mean and its limits. All three are tags.
 struct margin_series {
   std::string value, lower, upper;
 };
-// Lines: every tag that matches one of these regular expressions; or margins.
+// A chart shows either lines, for every tag that matches one of the regular expressions, or margins.
 struct layout_chart {
   std::string title;
   std::vector<std::string> lines = {};
@@ -26,7 +27,8 @@ struct layout_category {
   bool closed = false;  // folded at first
 };
 
-// One a run: the plugin reads the first. Raises invalid_argument for a chart of both kinds, which it cannot show.
+// Returns the layout, of which a run needs one: the plugin reads the first. Raises invalid_argument for a chart of both
+// kinds, which the plugin cannot show.
 summary_values layout_summary(const std::vector<layout_category>& categories);
 
 }  // namespace gradus

@@ -1,5 +1,5 @@
 // TensorFlow's Saver writes a MetaGraphDef beside a checkpoint as `<prefix>.meta`: the graph, the nodes that save and
-// restore it, and its collections, so that tf.train.import_meta_graph can bring it back.
+// restore it, and its collections, so that tf.train.import_meta_graph can build it again.
 //
 //   meta_graph m;
 //   m.graph = to_graph_def(g);
@@ -7,7 +7,7 @@
 //   m.collections["train_op"].nodes = {"Adam"};
 //   encode_meta_graph(bytes, m);                        // or to_pbtxt(m)
 //
-// Plain structs, and one walk over the fields for bytes and text, as in graph_def.hpp.
+// These are plain structs, and one walk over the fields makes bytes and text, as in graph_def.hpp.
 #pragma once
 #include <map>
 #include <optional>
@@ -16,8 +16,8 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// The nodes of the graph that save and restore. The defaults are the names that tf.train.Saver() gives (a sharded one's
-// save_tensor is "save/Identity:0").
+// The nodes of the graph that save and restore it. The defaults are the names that tf.train.Saver() gives (a sharded
+// saver's save_tensor is "save/Identity:0").
 struct saver_def {
   std::string filename_tensor = "save/Const:0";
   std::string save_tensor = "save/control_dependency:0";
@@ -28,8 +28,8 @@ struct saver_def {
   int version = 2;  // checkpoints of the format V2: tensor bundles
 };
 
-// A variable, as the collections "variables" and "trainable_variables" hold it. Nodes that are not named are those that
-// TensorFlow 1.x makes: <name>/Assign, <name>/read.
+// A variable, as the collections "variables" and "trainable_variables" hold it. Names of nodes that are left empty are
+// those that TensorFlow 1.x makes: <name>/Assign, <name>/read.
 struct variable_def {
   struct slice {  // of a partitioned variable
     std::string full_name;
@@ -41,7 +41,7 @@ struct variable_def {
   std::optional<slice> part = {};
 };
 
-// Names of nodes, or of tensors ("loss:0"); or messages; or numbers. One of these.
+// A collection has one of these: names of nodes or of tensors ("loss:0"), messages, or numbers.
 struct collection_def {
   std::vector<std::string> nodes = {};
   std::vector<std::vector<std::byte>> messages = {};
@@ -65,7 +65,8 @@ struct asset_def {
   std::string tensor, filename;
 };
 
-// Of a SavedModel: the op that a loader runs behind the restore, which gives local variables their first values.
+// The collection of a SavedModel with the op that a loader runs after the restore, which gives local variables their
+// initial values.
 inline constexpr std::string_view main_op_collection = "saved_model_main_op";
 
 struct meta_graph {
@@ -78,20 +79,21 @@ struct meta_graph {
   std::vector<asset_def> assets = {};
 };
 
-// VariableDef as bytes.
+// Returns the bytes of a VariableDef.
 std::vector<std::byte> encode_variable_def(const variable_def& v);
 
 // Puts a variable into the collection "variables", and into "trainable_variables" if it is trainable.
 void add_variable(meta_graph& m, const variable_def& v);
 
-// Appends the MetaGraphDef message. Raises invalid_argument for a collection of two kinds, and as encode_graph_def.
+// Appends the MetaGraphDef message. Raises invalid_argument for a collection of two kinds, and the errors of
+// encode_graph_def.
 void encode_meta_graph(std::vector<std::byte>& out, const meta_graph& m);
 
 // Returns the same in protobuf's text format.
 std::string to_pbtxt(const meta_graph& m);
 
-// Encodes a SavedModel message, the content of saved_model.pb: graphs of one model for several purposes. As
-// encode_meta_graph.
+// Encodes a SavedModel message, the content of saved_model.pb: graphs of one model for several purposes. Raises the
+// errors of encode_meta_graph.
 void encode_saved_model(std::vector<std::byte>& out, std::span<const meta_graph> graphs);
 
 }  // namespace gradus

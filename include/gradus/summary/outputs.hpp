@@ -1,5 +1,5 @@
-// This header gives the summaries of a model's graph besides scalars (g.summary_histogram, summary_image,
-// summary_audio) as values, after a training step. Trainers and supervisors do this by themselves.
+// This header returns the summaries of a model's graph other than scalars (g.summary_histogram, summary_image,
+// summary_audio) as values, after a training step. Trainers and supervisors call it themselves.
 //
 //   const auto values = summarize_outputs(stepper);
 //   if (!values.empty()) writer.add_summary(values, step);
@@ -21,10 +21,10 @@ namespace detail {
 void require_images(std::string_view tag);
 }  // namespace detail
 
-// Returns one output's values. `rate` is the output behind audio's clips; it is read for those alone. Raises
-// invalid_argument for a histogram's NaN or infinity (as TensorFlow's op), and for a type that the kind has no rule
-// for; failed_precondition for an image where nothing can make one. (They are templates, so that a program without such
-// summaries compiles nothing.)
+// Returns one output's values. `rate` is the output that follows the clips of audio, its sample rate; it is read for
+// audio alone. Raises invalid_argument for a NaN or infinity in a histogram (as TensorFlow's op does), and for a dtype
+// that the kind of summary does not support; failed_precondition for an image if the program does not include
+// image.hpp. (The functions here are templates, so that a program without such summaries compiles nothing.)
 template <class View>
 summary_values summarize_output(int kind, std::string_view tag, const View& v, const View& rate = {}) {
   if (kind == output::histogram) switch (v.type) {
@@ -51,9 +51,9 @@ summary_values summarize_output(int kind, std::string_view tag, const View& v, c
         text("the summary \"", tag, "\" cannot show ", name_of(v.type), "; cast it to float32 in the model"));
 }
 
-// Returns whether this graph shows anything besides scalars. Raises invalid_argument for a tag that stands twice among
-// all its summaries, and failed_precondition for images where nothing can make them: at the start of a run rather than
-// in it.
+// Returns whether this graph has summaries other than scalars. Raises invalid_argument for a tag that occurs twice
+// among all its summaries, and failed_precondition for images if the program does not include image.hpp: a run calls it
+// at its start, so that it does not fail later.
 template <class Runnable>
 bool check_summaries(const Runnable& r) {
   bool more = false;
@@ -75,7 +75,7 @@ bool check_summaries(const Runnable& r) {
   return more;
 }
 
-// All of a step's, kind by kind: `Stepper` has graph<mode::train>() and output_of<mode::train>(kind, n).
+// Returns all values of a step, kind by kind. `Stepper` has graph<mode::train>() and output_of<mode::train>(kind, n).
 template <class Stepper>
 summary_values summarize_outputs(Stepper& stepper) {
   summary_values all;

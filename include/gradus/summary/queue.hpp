@@ -1,9 +1,9 @@
 // This is the queue between the threads that log and the thread that writes; a summary_writer with a thread has one
 // (summary_writer_options::max_queue).
 //
-// Events are encoded by the thread that adds them, one behind the other, into one of two buffers; the thread takes a
-// buffer full of them at a time and only writes. It sleeps until a buffer is worth a write, half of the queue is taken,
-// or a thread flushes: an event does not cost a wake-up.
+// Events are encoded by the thread that adds them, one after the other, into one of two buffers; the writing thread
+// takes a whole buffer at a time and only writes. It sleeps until a buffer is large enough for a write, half of the
+// queue is used, or a thread flushes, so that not every event costs a wake-up.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -19,16 +19,16 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// The action of adding while max_queue events wait already.
+// What adding an event does while max_queue events are waiting.
 enum class full_queue : std::uint8_t {
-  reject,  // it returns false, and the loss is counted: training never waits for a disk
-  block    // it waits: nothing is lost (TensorFlow's)
+  reject,  // it returns false, and the lost event is counted: training never waits for a disk
+  block    // it waits: nothing is lost (as in TensorFlow)
 };
 
 namespace detail {
 
-// Every function is called with `lock` held, which is on the mutex given here. An error of the file in the thread is
-// kept, and raised by the next call; unwritten events are kept too, and written by a later try.
+// Every function is called with `lock` held, a lock on the mutex that the constructor is given. An error of the file in
+// the thread is kept, and raised by the next call; unwritten events are kept too, and written by a later attempt.
 class event_queue {
 public:
 #pragma GCC diagnostic push
@@ -42,17 +42,17 @@ public:
   event_queue& operator=(const event_queue&) = delete;
   ~event_queue();
 
-  // Begins the thread, which writes to `file` until `stop`.
+  // Starts the thread, which writes to `file` until `stop`.
   void start(appended_file& file);
 
-  // Returns the buffer to append one event to; call `added` afterwards. Null if the queue is full, and the call must
-  // not wait.
+  // Returns the buffer to append one event to; call `added` afterwards. Returns null if the queue is full and the
+  // policy is not to wait.
   std::vector<std::byte>* room(lock_type& lock, full_queue policy);
   void added(bool flush_due);
 
-  // All added events are in the file (flush) or on the disk (sync) when this returns; else it raises the error.
+  // Returns when all added events are in the file (flush) or on the disk (sync), or raises the error.
   void drain(lock_type& lock, goal g);
-  // Of events that were added; others may have come while `drain` waited.
+  // Returns whether no added events are waiting; new ones may have been added while `drain` waited.
   bool is_empty() const { return waiting_ == 0; }
   // Ends the thread. Events that were not drained are lost. It releases the lock meanwhile.
   void stop(lock_type& lock);

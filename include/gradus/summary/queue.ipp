@@ -13,7 +13,7 @@ GRADUS_BODY event_queue::~event_queue() {
   lock_type lock(mutex_);
   if (!thread_.joinable()) return;
   error_ = nullptr;
-  finish_round(lock, goal::flush);  // what it can
+  finish_round(lock, goal::flush);  // writes what it can
   stop(lock);
 }
 
@@ -44,7 +44,7 @@ GRADUS_BODY void event_queue::added(bool flush_due) {
 }
 
 GRADUS_BODY void event_queue::drain(lock_type& lock, goal g) {
-  error_ = nullptr;  // this is a new try, which tells what is still wrong
+  error_ = nullptr;  // this is a new attempt, which reports any error that remains
   finish_round(lock, g);
   raise_error();
 }
@@ -68,7 +68,7 @@ GRADUS_BODY void event_queue::raise_error() {
 }
 
 GRADUS_BODY void event_queue::want(goal g) {
-  if (wanted_ == goal::none) work_.notify_one();  // else it was told, or is at work and will look
+  if (wanted_ == goal::none) work_.notify_one();  // otherwise it has been notified, or is running and will check
   wanted_ = std::max(wanted_, g);
 }
 
@@ -77,7 +77,7 @@ GRADUS_BODY void event_queue::finish_round(lock_type& lock, goal g) {
   work_.notify_one();
   const std::uint64_t round = ++asked_;
   while (done_ < round && !(error_ && failed_ >= round)) {
-    if (error_) error_ = nullptr, work_.notify_one();  // of a try that began before this one
+    if (error_) error_ = nullptr, work_.notify_one();  // from an attempt that began before this one
     changed_.wait(lock);
   }
 }
@@ -96,7 +96,7 @@ GRADUS_BODY void event_queue::work() {
     std::exception_ptr error;
     try {
       if (!writing_.empty()) {
-        file_->flush();  // so that an error from here on is one after the file took all
+        file_->flush();  // so that an error from here on comes after the file has taken all events
         taken = true;
         file_->write(writing_);
       }

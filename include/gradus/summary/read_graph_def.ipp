@@ -6,7 +6,8 @@
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
-// What may be spent on one file: nodes, and bytes of constants that are not in it as such.
+// Reads one file, and limits the number of its nodes, and the bytes of constants that are larger in memory than in the
+// file.
 class graph_reader {
 public:
   graph_reader(std::span<const std::byte> file, const reader_limits& limits)
@@ -33,7 +34,7 @@ private:
   saver_def saver(wire_reader r);
 };
 
-// The fields key = 1 and value = 2 of a map's entry.
+// Reads the fields key = 1 and value = 2 of a map's entry.
 template <class Take>
 void read_entry(wire_reader r, const Take& take) {
   std::string key;
@@ -70,7 +71,7 @@ GRADUS_BODY shape_def graph_reader::shape(wire_reader r) {
   return s;
 }
 
-// All elements of a constant from those that its typed field has: the last one stands for the rest.
+// Makes all elements of a constant from those that its typed field has: the last one is repeated for the rest.
 GRADUS_BODY void graph_reader::pack(tensor_def& t, std::uint64_t elements, std::span<const std::byte> given) {
   const std::size_t width = size_of(t.type);
   std::uint64_t whole = 0;

@@ -1,4 +1,4 @@
-// summary_iterator reads event files back, in file order, as TensorFlow's.
+// summary_iterator reads event files, in file order, as TensorFlow's does.
 //
 //   for (const auto& e : gradus::summary_iterator(path))
 //     for (const auto& v : e.values) use(e.step, v.tag, v.simple_value);
@@ -49,7 +49,7 @@ public:
   std::default_sentinel_t end() const { return {}; }
 
 private:
-  // Errors about the bytes name the place.
+  // Decodes an event; errors about its bytes name the place in the file.
   void decode(event& e);
 
   std::string path_;
@@ -57,18 +57,18 @@ private:
   reader_limits limits_;
   std::vector<std::byte> payload_;
   event current_;
-  std::uint64_t events_ = 0;  // before the one that is read
+  std::uint64_t events_ = 0;  // read before the current one
   bool truncated_ = false;
 };
 }  // namespace detail
 
-// One pass over one file. A last record that is torn (the writer was killed, or is still writing) ends the walk like
-// the end of the file, and `truncated()` is true: TensorBoard reads so. TensorFlow's iterator raises data_loss there. A
-// checksum that differs, or a payload that is no Event, raises data_loss.
+// Makes one pass over one file. A last record that is incomplete (the writer was killed, or is still writing) ends the
+// iteration like the end of the file, and `truncated()` is true, as in TensorBoard. TensorFlow's iterator raises
+// data_loss there. A checksum that differs, or a payload that is not an Event, raises data_loss.
 template <file_system FileSystem = posix>
 class summary_iterator : public detail::any_summary_iterator {
 public:
-  // Of the limits, record_bytes and entries (values of one event) count. Error: resource_exhausted beyond them.
+  // The limits record_bytes and entries (values of one event) apply. Raises resource_exhausted beyond them.
   explicit summary_iterator(const std::string& path, FileSystem fs = {}, const reader_limits& limits = {})
       : any_summary_iterator(path, fs, limits) {}
 };

@@ -27,7 +27,7 @@ private:
   std::vector<bool> wanted_;
   std::vector<tensor> written_;  // of each of our nodes
   std::vector<std::string> variables_;
-  std::vector<std::string> first_values_;  // the ops that give local variables theirs, as control inputs
+  std::vector<std::string> first_values_;  // the ops that give local variables their initial values, as control inputs
   const std::map<std::string, node_signature>* asked_ = nullptr;  // null: the model's predictions
 
   static bool is_variable(const shown_node& n) { return n.source->op == &variable_card; }
@@ -36,7 +36,7 @@ private:
   static bool is_leaf(const shown_node& n);
   bool changes_local(const shown_node& n) const;
 
-  // ---- what is written: the nodes that predictions are made of, unless one of them is not to be had
+  // ---- what is written: the nodes that predictions need, unless one of them cannot be written
   std::string problem_of(const shown_node& n, bool batched_input) const;
   void find_wanted();
   void want_predictions(const std::vector<std::string>& problems);
@@ -48,12 +48,12 @@ private:
   static tensorflow_settings shaped(const std::vector<std::int64_t>& dims, dtype type);
   void add_node(std::size_t i);
 
-  // ---- variables: what they start with, the node, its Assign, and the tensor that is read
+  // ---- variables: the initial value, the node, its Assign, and the tensor that is read
   tensor add_initial_value(const std::string& name, const saved_tensor& s, const variable_attr& a);
   variable_def add_variable_nodes(const saved_tensor& s, const std::string& name, std::size_t ours);
   void add_saved(const saved_tensor& s);
 
-  // ---- what is fed and fetched, by the names that the model gave
+  // ---- what is fed and fetched, by the model's names
   void add_predictions();
   void add_signatures();
   void add_main_op();
@@ -99,7 +99,8 @@ GRADUS_BODY bool meta_writer::is_leaf(const shown_node& n) {
   return n.source->op == &placeholder_card || n.source->op == &variable_card || n.source->op == &constant_card;
 }
 
-// A metric's update: of what signatures ask for, and of a variable that no checkpoint holds.
+// Returns whether n is a metric's update: it is written only for signatures, and changes a variable that no checkpoint
+// holds.
 GRADUS_BODY bool meta_writer::changes_local(const shown_node& n) const {
   if (asked_ == nullptr || (n.op != "Assign" && n.op != "AssignAdd" && n.op != "AssignSub")) return false;
   const shown_node& to = nodes_[static_cast<std::size_t>(p_.view.edges[n.source->first])];
@@ -137,7 +138,7 @@ GRADUS_BODY void meta_writer::find_wanted() {
   else
     want_predictions(problems);
   want_operands(wanted_);
-  // One placeholder says how large the batch is: one that is fed anyway, if there is one.
+  // One placeholder determines the size of the batch: one that is fed anyway, if there is one.
   for (const bool fed : {true, false})
     for (std::size_t i = 0; i < nodes_.size() && !to_.batch_from; ++i) {
       const shown_node& n = nodes_[i];
@@ -229,7 +230,7 @@ GRADUS_BODY void meta_writer::add_node(std::size_t i) {
     }
     return;
   }
-  if (changes_local(n)) {  // the variable itself, and not what is read of it
+  if (changes_local(n)) {  // the first input is the variable itself, not its value
     written_[i] = to_.add(
         n.name, std::string(n.op),
         {nodes_[static_cast<std::size_t>(input(i, 0))].name, written_[static_cast<std::size_t>(input(i, 1))].name},
@@ -238,7 +239,8 @@ GRADUS_BODY void meta_writer::add_node(std::size_t i) {
   }
   if (n.source->op == &placeholder_card) {
     std::vector<graph_def_attr> attrs{{"dtype", n.type}, {"shape", to_shape_def(n.dims)}};
-    // An extent of several batches is -1 to TensorFlow; who imports the graph here reads how many they are.
+    // An extent of several batches is -1 in TensorFlow; an import of the graph here reads from this attribute how many
+    // they are.
     std::vector<std::int64_t> own(n.dims.dims, n.dims.dims + n.dims.rank);
     if (std::any_of(own.begin(), own.end(), [](std::int64_t d) { return d < -1; }))
       attrs.push_back({"_gradus_shape", std::move(own)});
@@ -386,7 +388,7 @@ GRADUS_BODY void meta_writer::add_signatures() {
   }
 }
 
-// What TensorFlow's loader runs when it has restored the variables that are saved.
+// Adds the op that TensorFlow's loader runs after it has restored the saved variables.
 GRADUS_BODY void meta_writer::add_main_op() {
   if (first_values_.empty()) return;
   const tensor all = to_.add(to_.take("init_local"), "NoOp", first_values_, {}, {});

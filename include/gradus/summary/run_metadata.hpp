@@ -1,10 +1,11 @@
 // RunMetadata is TensorFlow's profile of a step, for TensorBoard's graph page and for tools that draw timelines.
 //
-//   step_profile p(stepper);                                  // run/profile.hpp; of one step, as TensorFlow's
+//   step_profile p(stepper); // run/profile.hpp; one step, as in TensorFlow
 //   stepper.train_step(p);
 //   writer.add_run_metadata("step 100", step_times_of(p, stepper), 100);    // train/step_times.hpp
 //
-// TensorBoard's graph page colours nodes by it where the names are those of the graph that was written (step_times_of).
+// TensorBoard's graph page colours nodes by these times if the names are those of the graph that was written
+// (step_times_of makes them so).
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -19,7 +20,8 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// One execution of one node. The name is the node's in the GraphDef; times are seconds from the step's begin.
+// One execution of one node. The name is that of the node in the GraphDef; times are seconds from the start of the
+// step.
 struct node_times {
   std::string name, op;
   double start = 0, end = 0;
@@ -31,8 +33,8 @@ struct step_times {
   std::vector<node_times> nodes;
 };
 
-// Converts a profile (basic_profile, run/profile.hpp): each call, or each part of a divided one, with its thread. The
-// name of a call is in `names`, or else that of the profile's table.
+// Converts a profile (basic_profile, run/profile.hpp): each call, or each part of a divided call, with its thread. The
+// name of a call is in `names`, or else in the profile's table.
 template <class Profile>
 step_times to_step_times(const Profile& profile, double began = 0, std::span<const std::string> names = {}) {
   step_times s;
@@ -46,7 +48,8 @@ step_times to_step_times(const Profile& profile, double began = 0, std::span<con
   return s;
 }
 
-// RunMetadata as bytes. Nodes stand in the order given; the nanosecond fields are written beside the microseconds.
+// Appends the bytes of a RunMetadata. Nodes are in the given order; the nanosecond fields are written beside the
+// microseconds.
 void encode_run_metadata(std::vector<std::byte>& out, const step_times& step);
 
 }  // namespace gradus

@@ -35,14 +35,14 @@ constexpr bool is_utf8(std::string_view s) {
 }
 }  // namespace detail
 
-// Makes a name fit to be a tag, as tf.summary.* do: ASCII characters other than letters, digits and -/_. become '_',
-// slashes in front go. Characters beyond ASCII stay (TensorFlow keeps the letters among them), bytes that are not UTF-8
-// become '_': a protobuf string must be UTF-8, and one wrong byte would cost the reader the whole event.
+// Turns a name into a valid tag, as tf.summary.* do: ASCII characters other than letters, digits and -/_. become '_',
+// leading slashes are removed. Characters beyond ASCII stay (TensorFlow keeps the letters among them), bytes that are
+// not UTF-8 become '_': a protobuf string must be UTF-8, and one wrong byte would cost the reader the whole event.
 std::string clean_tag(std::string_view name);
 
 // Returns the tag of a summary called `name` under a name scope: scope/name, and with a family
 // family/scope/family/name, so that a family is one group in TensorBoard whatever scope its members come from. The
-// scope has been made unique already.
+// scope must already be unique.
 std::string summary_tag(std::string_view name, std::string_view scope = {}, std::string_view family = {});
 
 }  // namespace gradus

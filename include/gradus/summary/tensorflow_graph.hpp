@@ -1,5 +1,5 @@
-// This header writes nodes of a graph of ours as nodes of TensorFlow's own ops (tensorflow_ops.hpp says which), for a
-// .meta file that TensorFlow can run. run_graph.hpp puts the file together.
+// This header writes nodes of a graph of this library as nodes of TensorFlow's own ops (tensorflow_ops.hpp lists them),
+// for a .meta file that TensorFlow can run. run_graph.hpp puts the file together.
 #pragma once
 #include <charconv>
 #include <optional>
@@ -25,7 +25,7 @@ public:
   using tensor = tensorflow_tensor;
 
   graph_def def;
-  // Whose extents hold the batch, and where: Shape(of)[axis] / times.
+  // The tensor whose extents contain the batch, and where: the batch is Shape(of)[axis] / times.
   struct batch_source {
     tensor of;
     int axis, times;
@@ -38,12 +38,12 @@ public:
              dtype type);
   tensor constant(std::string name, tensor_def value);
 
-  // The formula's nodes; the last one has this name, which is taken already.
+  // Writes the formula's nodes; the last one has this name, which must have been taken already.
   tensor write(const std::string& name, std::string_view formula, std::vector<tensor> operands,
                tensorflow_settings settings);
 
 private:
-  // A formula on its way through the parser.
+  // The state of the parser for one formula.
   struct call {
     const std::string& name;
     std::string_view text;
@@ -66,7 +66,7 @@ private:
 
   static const attr_value& setting(const call& c, std::string_view name);
   tensor setting_as_tensor(call& c, std::string_view name);
-  // Extents as a vector: a constant, or packed from the known ones and the batch of this run.
+  // Returns extents as a vector: a constant, or packed from the known extents and the batch of the run.
   tensor shape_tensor(call& c, const shape_def& s);
   const tensor& batch();
 

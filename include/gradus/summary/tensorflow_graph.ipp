@@ -239,8 +239,8 @@ GRADUS_BODY tensorflow_settings tensorflow_settings_of(const shown_node& n, cons
   const auto words = [&](int from, int count) { return list(w + from, w + from + count); };
   const auto real = [&](double v) { return tensor_of(n.type, {}, {v}); };
 
-  shape_def dims;  // what holds the batch stays a multiple of it
-  list reshaped;   // or is whatever is left
+  shape_def dims;  // extents that contain the batch stay multiples of it
+  list reshaped;   // or are -1, which TensorFlow infers
   for (int i = 0; i < n.dims.rank; ++i)
     dims.dims.push_back(n.dims.dims[i]), reshaped.push_back(n.dims.dims[i] < 0 ? -1 : n.dims.dims[i]);
   put("type", n.type), put("shape", dims), put("to", reshaped);
@@ -287,13 +287,14 @@ GRADUS_BODY tensorflow_settings tensorflow_settings_of(const shown_node& n, cons
   } else if (has_windows(op)) {  // window_attr
     put("window", list{1, w[0], w[1], 1}), put("strides", list{1, w[2], w[3], 1});
     put("padding", std::string(w[4] != 0 ? "SAME" : "VALID")), put("filters", list{0, 2, 3, 1});
-    // Their defaults, for readers who do not know them.
+    // These are the ops' defaults, written for readers that do not have them.
     put("dilations", list{1, 1, 1, 1}), put("format", std::string("NHWC"));
   } else if (op == "LayerNorm" || op == "LayerNormGrad" || op == "LayerNormParameterGrad") {  // layer_norm_attr
     put("epsilon", real(std::bit_cast<double>(std::array<int, 2>{w[2], w[3]})));
     if (w[0] != 0 && op != "LayerNormParameterGrad") formula += " gamma";
     if (w[1] != 0 && op == "LayerNorm") formula += " beta";
-  } else if (op.starts_with("Attention")) {  // attention_attr; what operand 0 or the result is says time and width
+  } else if (op.starts_with(
+                 "Attention")) {  // attention_attr; the shape of operand 0 or of the result gives time and width
     const shape& rows = op == "AttentionMix" ? n.dims : s;
     const std::int64_t time = rows[1], width = op == "AttentionMix" ? rows[2] : rows[2] / 3, heads = w[0];
     const std::int64_t each = width / heads;

@@ -1,10 +1,10 @@
-// This table gives every op of this library in TensorFlow 1.15's own ops: one line of text an op, read by
-// tensorflow_graph.hpp when a .meta file is written. It is text and not code, because a program that trains compiles
-// this file and writes it once.
+// This table gives every op of this library in TensorFlow 1.15's own ops: one line of text for each op, which
+// tensorflow_graph.hpp reads when a .meta file is written. It is text and not code, because every program that trains
+// compiles this file, but writes a .meta file only once.
 //
 //   a = Mul($0, $1); Sum(a, @axes){keep_dims=keep}
 //
-// The last expression is the node itself, those before it are helpers under its name.
+// The last expression is the node itself; those before it are helpers whose names begin with its name.
 //
 //   $0 $1 ... $*   the operands, and all of them        0.5   a constant of operand 0's type, 1i one of int32
 //   ^a             a control input                       @axes a constant of this node's settings, as a tensor
@@ -16,10 +16,10 @@
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
-// How a TensorFlow op's type attributes follow from its inputs: "T=0" is the type of input 0, "N=#" how many inputs
-// there are, "N=#1" one fewer, "T=*1" the list of types from input 1 on. `result`: the number of the input whose type
-// the result has, or the name of an attribute, or a type. An op that is not listed has T and a result of input 0's
-// type.
+// How a TensorFlow op's type attributes follow from its inputs: "T=0" is the type of input 0, "N=#" the number of
+// inputs, "N=#1" one fewer, "T=*1" the list of types from input 1 on. `result` is the index of the input whose type the
+// result has, or the name of an attribute, or a type. An op that is not listed has the attribute T and a result, both
+// of input 0's type.
 struct tensorflow_op {
   std::string_view name, attributes, result;
 };
@@ -66,8 +66,8 @@ inline constexpr tensorflow_op tensorflow_ops[] = {
     {"UnsortedSegmentSum", "T=0 Tindices=1 Tnumsegments=2", "0"},
 };
 
-// An op of ours. A name that ends in '#' is of operands that are no floats. `widens`: TensorFlow has no kernel of it
-// for uint8, so it is computed in int32 and cut back.
+// An op of this library. A name that ends in '#' is for operands that are not floats. `widens` is true if TensorFlow
+// has no kernel of the op for uint8, so that it is computed in int32 and cast back.
 struct tensorflow_formula {
   std::string_view name, text;
   bool widens = false;
@@ -236,7 +236,7 @@ inline constexpr tensorflow_formula tensorflow_formulas[] = {
     {"RandomStandardNormal", "RandomStandardNormal(@shape){dtype=type}"},
 };
 
-// Ops of ours that no inference has, or no graph can hold, with the reason.
+// Ops of this library that do not occur in inference, or that no graph can hold, with the reason.
 struct tensorflow_absence {
   std::string_view name, reason;
 };
@@ -271,7 +271,7 @@ inline constexpr tensorflow_absence tensorflow_absences[] = {
     {"Quantize", "it belongs to a layer with frozen weights; export a model with layers of float32"},
 };
 
-// Whether an op of ours has the settings of windows (window_attr).
+// Returns whether an op of this library has the settings of windows (window_attr).
 constexpr bool has_windows(std::string_view op) {
   return op.starts_with("Conv2D") || op.starts_with("DepthwiseConv2d") || op.starts_with("MaxPool") ||
          op.starts_with("AvgPool");

@@ -1,7 +1,7 @@
-// This header reads the formulas of tensorflow_ops.hpp the other way: it finds the op of ours behind nodes of
-// TensorFlow's. An op that is written as several nodes is found again by them, so the graph comes back as it was
-// written, and computes the same bits. Only the helpers of such an op stand under its name ("x/Sub" of "x"); nodes that
-// TensorFlow made are taken one by one.
+// This header applies the formulas of tensorflow_ops.hpp in reverse: it finds the op of this library for nodes of
+// TensorFlow's ops. An op that is written as several nodes is recognized from them, so the graph that is read is the
+// one that was written, and computes the same bits. Only the helpers of such an op have names that begin with its name
+// ("x/Sub" of "x"); nodes that TensorFlow made are read one by one.
 #pragma once
 #include <span>
 
@@ -27,24 +27,24 @@ struct tensorflow_pattern {
   int root = 0, calls = 0;
 };
 
-// The nodes that a formula's letters stand for in a graph.
+// The nodes of a graph that the variables of a formula stand for.
 struct pattern_match {
   const tensorflow_pattern* what = nullptr;
-  std::vector<tensor_place> operands = {};  // a node of -1: the formula does without this one
+  std::vector<tensor_place> operands = {};  // a node of -1: the formula does not use this operand
   std::vector<std::pair<std::string_view, tensor_place>> tensors = {};     // @axes: the tensors that hold them
-  std::vector<std::pair<std::string_view, const attr_value*>> attrs = {};  // settings that stand in attributes
+  std::vector<std::pair<std::string_view, const attr_value*>> attrs = {};  // settings that are attributes
 
   const tensor_place* tensor(std::string_view setting) const;
   const attr_value* attr(std::string_view setting) const;
 };
 
-// The name of an op here: TensorFlow has newer and older names for the same.
+// Returns the name that is used here for an op, since TensorFlow has newer and older names for the same op.
 std::string_view common_op_name(std::string_view op);
 
-// Returns the formulas whose last op this is, those of most nodes first.
+// Returns the formulas whose last op this is, those with the most nodes first.
 std::span<const tensorflow_pattern* const> patterns_of(std::string_view op);
 
-// Returns whether the nodes that end in `node` are this formula's.
+// Returns the match if the nodes that end in `node` are those of this formula.
 std::optional<pattern_match> match(const graph_index& g, const tensorflow_pattern& p, int node);
 
 }  // namespace gradus::detail

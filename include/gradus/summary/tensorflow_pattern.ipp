@@ -8,8 +8,8 @@
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
-// The grammar at the top of tensorflow_ops.hpp. The table is the library's own, so what cannot be read is a mistake in
-// it.
+// Parses the grammar at the top of tensorflow_ops.hpp. The table is part of the library, so a formula that cannot be
+// parsed is a mistake in the table.
 class pattern_parser {
 public:
   explicit pattern_parser(const tensorflow_formula& f) : text_(f.text) { out_.formula = &f; }
@@ -134,7 +134,8 @@ struct pattern_table {
 
   pattern_table() {
     for (const tensorflow_formula& f : tensorflow_formulas) {
-      // Of ops that are written alike the first one: Identity also stands for a copy, and for dropout in inference.
+      // Of ops with the same formula the first one is taken: Identity is also written for a copy, and for dropout in
+      // inference.
       const bool again = std::any_of(all.begin(), all.end(), [&](const auto& p) { return p.formula->text == f.text; });
       if (!again) all.push_back(pattern_parser(f).run());
     }
@@ -151,7 +152,7 @@ GRADUS_BODY std::span<const tensorflow_pattern* const> patterns_of(std::string_v
   return found->second;
 }
 
-// What TensorFlow means where an attribute does not stand.
+// Returns TensorFlow's default for an attribute that is missing.
 GRADUS_BODY const attr_value* default_attribute(std::string_view key) {
   static const std::map<std::string_view, attr_value> known{
       {"keep_dims", false},
@@ -184,7 +185,7 @@ private:
   const graph_index& g_;
   const tensorflow_pattern& p_;
   std::string prefix_;
-  std::vector<tensor_place> places_;  // of each term that is met
+  std::vector<tensor_place> places_;  // of each term that has been matched
   pattern_match found_;
 
   const pattern_term& at(int t) const { return p_.terms[static_cast<std::size_t>(t)]; }
@@ -201,7 +202,7 @@ private:
     }
     return false;
   }
-  // A helper stands for one tensor, however often it is read.
+  // Matches a helper, which is the same tensor however often it is read.
   bool once(int number, tensor_place t) {
     tensor_place& place = places_[static_cast<std::size_t>(number)];
     if (place.node >= 0) return place == t;
@@ -260,7 +261,7 @@ private:
     found_.attrs.emplace_back(word, v);
     return true;
   }
-  // A constant of this one number, in the type in which it stands.
+  // Returns whether the tensor is a constant of this number, in the constant's own type.
   bool holds(tensor_place t, const pattern_term& e) const {
     if (t.output != 0 || g_.node(t.node).op != "Const") return false;
     const attr_value* v = g_.attribute(t.node, "value");

@@ -203,7 +203,7 @@ GRADUS_BODY void any_summary_writer::open() {
     path_ = join_path(logdir_, next_event_file_name(names, seconds, host_and_suffix));
     any_file_system::handle h{};
     e = uninterrupted([&] { return fs_.create(path_, h); });
-    if (e == 0) fs_.close(h);  // empty: it only took the name
+    if (e == 0) fs_.close(h);  // still empty: creating it only reserved the name
   }
   if (e != 0) raise({e, "create", path_});
   if (const int synced = uninterrupted([&] { return fs_.sync_directory(logdir_); }); synced != 0)
@@ -211,7 +211,7 @@ GRADUS_BODY void any_summary_writer::open() {
 
   file_.emplace(fs_, path_, options_.buffer_bytes);
   scratch_.clear();
-  // Whole seconds, as TensorFlow's events writer stamps it.
+  // The version event has whole seconds, as in TensorFlow's events writer.
   append_record(scratch_, [&](std::vector<std::byte>& out) { encode_version(out, static_cast<double>(seconds)); });
   file_->write(scratch_);
   file_->flush();

@@ -9,12 +9,12 @@
 namespace gradus::inline GRADUS_BUILD {
 
 // This trains on a batch of k times the size in the memory of one. `apply` (or a training step) counts micro-batches:
-// global_step goes up by one each time, the rule, its schedules and its clip act at every k-th, on the mean of the k
-// gradients (optax MultiSteps; PyTorch's habit of calling step() every k-th backward(), with the loss divided by k).
-// The sum is kept beside the variable, "w/GradientAccumulator", so a run that stops between two micro-batches resumes
-// exactly. A sparse gradient is added to its rows of that sum; the rule then sees a dense gradient. A variable is
-// updated if any of the k micro-batches had a gradient for it, those that had none counting as zeros; if none had, it
-// keeps its values and slots.
+// global_step goes up by one each time; the rule, its schedules and its clip act at every k-th micro-batch, on the mean
+// of the k gradients (optax MultiSteps; PyTorch's habit of calling step() every k-th backward(), with the loss divided
+// by k). The sum is kept beside the variable, "w/GradientAccumulator", so a run that stops between two micro-batches
+// resumes exactly. A sparse gradient is added to its rows of that sum; the rule then sees a dense gradient. A variable
+// is updated if any of the k micro-batches had a gradient for it; micro-batches without one count as zeros. If none
+// had, it keeps its values and slots.
 struct accumulate {
   using policy_for = kind::accumulation;
   static constexpr std::string_view name = "GradientAccumulator";

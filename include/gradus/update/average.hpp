@@ -8,16 +8,16 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// shadow <- shadow - (1 - d)(shadow - theta), after theta's step; shadow starts as theta starts.
+// shadow <- shadow - (1 - d)(shadow - theta), after theta's step; shadow starts with theta's initial value.
 //
 // d is decay, or min(decay, (1 + n)/(10 + n)) with num_updates, where n is global_step after the step: the average then
-// follows quickly at first. As tf.train.ExponentialMovingAverage on variables (no debiasing, since the shadow starts at
-// the variable), run after the optimizer as in MovingAverageOptimizer: variables without a gradient in a step keep
-// their shadow; with a sparse gradient every row of the shadow follows.
+// follows quickly at first. It behaves as tf.train.ExponentialMovingAverage on variables (without debiasing, since the
+// shadow starts at the variable), and runs after the optimizer as in MovingAverageOptimizer: variables without a
+// gradient in a step keep their shadow; with a sparse gradient every row of the shadow follows.
 struct exponential_moving_average {
   using policy_for = kind::average;
   static constexpr std::string_view name = "ExponentialMovingAverage";
-  double decay = 0.9999;     // remembers about 1/(1-decay) steps
+  double decay = 0.9999;     // the average is over about 1/(1-decay) steps
   bool num_updates = false;  // start with a short memory
   static constexpr std::string_view called = "exponential_moving_average";
   static constexpr auto settings() {
@@ -38,7 +38,7 @@ struct exponential_moving_average {
 
 // The mean of the parameters at every `every`-th step from `start` on: stochastic weight averaging (Izmailov et al.
 // 2018, arXiv:1803.05407; torch.optim.swa_utils.AveragedModel). Steps of the rule are counted; before `start` the
-// average is the first variable's value. Batch statistics of a model are not recomputed.
+// average is the variable's initial value. Batch statistics of a model are not recomputed.
 struct stochastic_weight_average {
   using policy_for = kind::average;
   static constexpr std::string_view name = "StochasticWeightAverage";
@@ -70,7 +70,7 @@ concept parameter_average = policy<A> && std::is_same_v<typename A::policy_for, 
   { a.new_share(std::int64_t{1}) } -> std::convertible_to<double>;
 };
 
-// The error page of an average.
+// Checks an average at compile time and reports what it lacks.
 template <class A>
 struct average_fits {
   static_assert(

@@ -13,7 +13,7 @@
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
-// The branches: of a plain rule or a chain one.
+// Makes the branches of an update; a plain rule or a chain has one.
 template <class Rule, class Schedule, class Clip, class Average, bool Scaled>
 struct branches_of {
   using type = std::tuple<single_update<Rule, Schedule, Clip, Average, Scaled>>;

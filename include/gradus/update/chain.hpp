@@ -1,11 +1,11 @@
-// A chain is one rule made of transformations and a rule, one after the other:
+// A chain is a rule made of transformations and one rule, applied one after the other:
 //
 //   gradus::chain{gradus::clip_by_value{-1, 1}, gradus::weight_decay{0.01, gradus::matrices{}}, gradus::adam{}}
 //
-// The gradient passes through the parts in the order given, the rule makes its step, followers (lookahead) come last. A
-// chain is a rule, so it stands wherever a rule may: in an updater, a trainer, a group of `multi`, another chain (whose
-// parts it then becomes). Parts that work number by number stay one sweep over memory however many they are; a part
-// that needs a norm first costs one more read.
+// The gradient passes through the parts in the given order, then the rule makes its step, then the followers
+// (lookahead) run. A chain is a rule, so it can be used wherever a rule can: in an updater, a trainer, a group of
+// `multi`, or another chain (which then takes over its parts). Parts that work element by element share one sweep over
+// memory, however many there are; a part that needs a norm first costs one more read.
 #pragma once
 #include <tuple>
 
@@ -72,8 +72,8 @@ struct default_rate_of<Rule> {
 
 template <class... Parts>
 class chain<part_list<Parts...>> : public detail::default_rate_of<policy_of<kind::rule, detail::no_rule, Parts...>> {
-  // The error page of a chain. It stands here, not in a class of its own, since the compiler prints every instantiation
-  // between an assertion and the user's line.
+  // These assertions check a chain. They are here and not in a class of their own, since the compiler prints every
+  // instantiation between an assertion and the user's line.
   using fits = detail::chain_fits<Parts...>;
   static_assert((part_fits<Parts>::known && ...),
                 "gradus: this policy is no part of a chain; a chain takes clips, transforms (weight_decay), one rule, "
@@ -119,13 +119,14 @@ public:
     return n;
   }();
 
-  // Not of a tuple: LLVM's library asks that of a chain that stands in one, and then does not copy it.
+  // A tuple is excluded: LLVM's standard library checks whether a chain that is an element of a tuple can be made from
+  // that tuple, and would then not copy the chain.
   template <class... Given>
     requires(!detail::is_tuple<Given> && ...)
   explicit chain(const Given&... given) : parts_(detail::flat_parts(given...)), rate(rule().rate) {}
 
   const std::tuple<Parts...>& parts() const { return parts_; }
-  // How a cluster sends one.
+  // A cluster serializes a chain with these two functions.
   const std::tuple<Parts...>& sent_as() const { return parts_; }
   static chain from_sent(const std::tuple<Parts...>& parts) {
     return std::apply([](const auto&... p) { return chain(p...); }, parts);
@@ -238,7 +239,7 @@ public:
   static constexpr std::size_t measures_of = detail::count_measures<part<layout::part_of_stage(Stage)>>();
   template <std::size_t Stage>
   static constexpr bool stage_is_global = layout::global[layout::part_of_stage(Stage)];
-  // True if it measures single values, before the duplicates of a sparse gradient are summed.
+  // True if the stage measures single values, before the duplicates of a sparse gradient are summed.
   template <std::size_t Stage>
   static constexpr bool stage_is_raw = layout::part_of_stage(Stage) < layout::first(layout::clips, false);
 
@@ -274,7 +275,8 @@ public:
   }
 
   // ---- a step
-  // The clips at the head: of single values of a gradient, each before duplicates are summed.
+  // The number of clips at the head of the chain; they see the single values of a sparse gradient, before duplicates
+  // are summed.
   static constexpr std::size_t raw_parts = layout::first(layout::clips, false);
   template <class N>
   N raw(N g, const constants<N>& c) const
@@ -285,7 +287,7 @@ public:
     });
     return g;
   }
-  // The other parts before the rule.
+  // True if other parts come before the rule; `before` runs them.
   static constexpr bool has_before = ((detail::is_transform<Parts> || ...) ||
                                       (std::size_t{0} + ... + std::size_t{detail::is_clip<Parts>}) != raw_parts);
   template <class N, class... Slots>
@@ -339,7 +341,7 @@ public:
   {
     return rule().decays_all_rows();
   }
-  // A row without a gradient sees the rule alone.
+  // Updates a row without a gradient: only the rule runs, not the other parts.
   template <class N, class... Slots>
   N rest(N theta, const constants<N>& c, Slots&... slots) const {
     auto all = std::tie(slots...);

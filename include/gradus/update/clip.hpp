@@ -1,9 +1,9 @@
 // These policies limit gradients before the rule sees them. Namespace gradus::clip has the same clips as functions on
 // arrays and on graph values.
 //
-// Beside a rule (`updater{adam{}, clip_by_global_norm{1.0}}`) or in a chain. Every clip first in line sees the values
-// of a sparse gradient one by one, duplicates unsummed, as TensorFlow's do on IndexedSlices. The behaviour is
-// TensorFlow 1.15's.
+// A clip is given beside a rule (`updater{adam{}, clip_by_global_norm{1.0}}`) or in a chain. Clips that come before
+// every other part see the values of a sparse gradient one by one, before duplicates are summed, as TensorFlow's clips
+// do on IndexedSlices. The behaviour is TensorFlow 1.15's.
 #pragma once
 #include <array>
 #include <cmath>
@@ -16,14 +16,15 @@
 namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
-// Clips that multiply a gradient by one number.
+// The constants of clips that multiply a gradient by one number.
 template <class N>
 struct scale_constants {
   N scale;
 };
 }  // namespace detail
 
-// Every element into [min, max]: max(min(g, max), min), so a NaN stays NaN and min > max gives min. tf.clip_by_value.
+// Limits every element to [min, max]: max(min(g, max), min), so a NaN stays NaN and min > max gives min.
+// tf.clip_by_value.
 struct clip_by_value {
   using policy_for = kind::clip;
   double min = -1, max = 1;
@@ -46,8 +47,8 @@ struct clip_by_value {
   }
 };
 
-// A tensor's gradient scaled so that its L2 norm is at most max_norm: g max_norm / max(norm, max_norm). A norm of 0
-// with max_norm = 0 is NaN, as in TensorFlow. tf.clip_by_norm without axes.
+// Scales a tensor's gradient so that its L2 norm is at most max_norm: g max_norm / max(norm, max_norm). A norm of 0
+// with max_norm = 0 gives NaN, as in TensorFlow. tf.clip_by_norm without axes.
 struct clip_by_norm {
   using policy_for = kind::clip;
   double max_norm = 1;
@@ -75,8 +76,8 @@ struct clip_by_norm {
   }
 };
 
-// As clip_by_norm with the norm divided by the number of elements (not by its square root): g c min(n / norm, 1 / c).
-// tf.clip_by_average_norm.
+// Clips as clip_by_norm does, with the norm divided by the number of elements (not by its square root): g c min(n /
+// norm, 1 / c). tf.clip_by_average_norm.
 struct clip_by_average_norm {
   using policy_for = kind::clip;
   double max_norm = 1;
@@ -109,8 +110,9 @@ struct clip_by_average_norm {
 //   norm = sqrt(sum of squares over every gradient)       duplicate rows of a sparse gradient count one by one
 //   g <- g * max_norm * min(1 / norm, 1 / max_norm)
 //
-// As tf.clip_by_global_norm: every gradient becomes NaN where the norm is infinite or NaN, so that a broken step shows;
-// a norm of 0 leaves gradients alone; max_norm = 0 makes them 0. PyTorch's clip_grad_norm_ adds 1e-6 to the norm.
+// It behaves as tf.clip_by_global_norm: if the norm is infinite or NaN, every gradient becomes NaN, so that a broken
+// step is visible; a norm of 0 leaves gradients unchanged; max_norm = 0 makes them 0. PyTorch's clip_grad_norm_ adds
+// 1e-6 to the norm.
 struct clip_by_global_norm {
   using policy_for = kind::clip;
   static constexpr bool needs_norm = true, global = true;
@@ -131,7 +133,7 @@ struct clip_by_global_norm {
     return max_norm * (by_norm < by_limit ? by_norm : by_limit);
   }
 
-  // In a chain: over all variables of the chain.
+  // In a chain, the norm is over all variables of the chain.
   static constexpr std::size_t measures = 1;
   template <class N>
   using constants = detail::scale_constants<N>;
@@ -149,11 +151,11 @@ struct clip_by_global_norm {
   }
 };
 
-// Adaptive gradient clipping: each unit's gradient at most `factor` times the norm of its weights,
+// Adaptive gradient clipping limits the norm of each unit's gradient to `factor` times the norm of its weights:
 //   g_j <- g_j min(1, factor max(||w_j||, epsilon) / ||g_j||)
-// where a unit is a column, the last axis, of matrices [in, out] and filters [height, width, in, out]; vectors and
-// scalars are one unit. Brock et al. 2021, arXiv:2102.06171, equation 3; optax.adaptive_grad_clip. It is allowed beside
-// a rule only. A sparse gradient becomes dense.
+// where a unit is a column (one index of the last axis) of matrices [in, out] and filters [height, width, in, out];
+// vectors and scalars are one unit. Brock et al. 2021, arXiv:2102.06171, equation 3; optax.adaptive_grad_clip. It is
+// allowed beside a rule only. A sparse gradient becomes dense.
 struct adaptive_clip {
   using policy_for = kind::clip;
   double factor = 0.01;
@@ -191,7 +193,7 @@ template <class C>
 concept gradient_clip = policy<C> && std::is_same_v<typename C::policy_for, kind::clip> &&
                         (detail::norm_clip<C> || detail::column_clip<C> || chain_part<C>);
 
-// The error page of a clip.
+// Checks a clip at compile time and reports what it lacks.
 template <class C>
 struct clip_fits {
   static_assert(gradient_clip<C>,

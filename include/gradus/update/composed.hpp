@@ -2,8 +2,9 @@
 //
 //   gradus::composed update{gradus::adam{}, gradus::clip_by_global_norm{1.0}};
 //
-// It knows which arrays lie beside a variable, turns a step into constants, and holds the optimizer's own state; the
-// sweep over memory is the device's (cpu/sweep.hpp). An update of several rules (multi) has a branch for each.
+// It lists the arrays that are kept beside a variable, computes the constants of a step, and holds the optimizer's own
+// state; the device makes the sweep over memory (cpu/sweep.hpp). An update of several rules (multi) has a branch for
+// each.
 #pragma once
 #include "accumulate.hpp"
 #include "branches.hpp"
@@ -108,7 +109,8 @@ public:
       !clips_columns || global_stages == 0,
       "gradus: adaptive_clip stands beside a chain with clip_by_global_norm, which would measure the gradients "
       "before they are clipped; keep one of the two.");
-  // Every variable takes the same formula and the same constants: neighbours are one sweep.
+  // True if every variable takes the same formula and the same constants, so that variables that are neighbours in
+  // memory are updated in one sweep.
   static constexpr bool uniform = branches == 1 && stages == 0 && !steps_tensors && !clips_columns && !accumulates &&
                                   !scales_loss && !freezes && !adds_noise;
   static constexpr std::size_t longest_mirror_name = [] {
@@ -124,7 +126,8 @@ public:
   template <class T>
   using constants = typename first_type::template constants<T>;
 
-  // Inlined, so that a board's program, whose settings are constants, has their checks made by the compiler.
+  // The constructor is inlined, so that the compiler makes the checks of settings that are constants, as in a program
+  // for a board.
   [[gnu::always_inline]] explicit constexpr composed(Policies... policies)
       : branches_(branching::make(
             take_policy<kind::rule, given_rule>(policies...), take_policy<kind::schedule, schedule_type>(policies...),
@@ -146,7 +149,7 @@ public:
   first_type& single() { return std::get<0>(branches_); }
   const first_type& single() const { return std::get<0>(branches_); }
   const rule_type& rule() const { return single().rule(); }
-  // f(branch) for branch b.
+  // Calls f(branch, its index as a constant) for branch b.
   template <class F>
   void visit(std::size_t b, F f) {
     each([&]<std::size_t I>() {
@@ -172,9 +175,9 @@ public:
     return bits;
   }
   bool frozen(std::string_view name, const extents& dims) const { return freeze_(name, dims); }
-  // Refuses (invalid_argument) the mask of freeze, or of a group of multi, that no variable belongs to: a misspelt one
-  // would do nothing without a word. So would a mask of freeze that all belong to. each(f) calls f(name, dims) for
-  // every variable.
+  // Raises invalid_argument if the mask of freeze, or of a group of multi, matches no variable, since a misspelt mask
+  // would silently do nothing, and if the mask of freeze matches every variable. each(f) calls f(name, dims) for every
+  // variable.
   template <class Each>
   void check_masks([[maybe_unused]] Each each) const {
     if constexpr (freezes || branches > 1) {
@@ -209,7 +212,7 @@ public:
     if constexpr (accumulates) all[rule_mirrors] = {"accumulated", accumulation_type::name, 0, 0.0, false};
     return all;
   }
-  // Every mirror has its variable's shape.
+  // True if every mirror has its variable's shape.
   static constexpr bool mirrors_as_variable = branches == 1 && !detail::has_slot_dims<typename first_type::rule_type>;
   // Returns the shape of mirror k, with an extent of 0 where the mirror is not kept.
   extents mirror_dims(std::size_t b, std::size_t k, const extents& variable) const {
@@ -234,22 +237,23 @@ public:
     return at;
   }
 
-  // ---- a step, of T: `prepare` once, then every variable, then `finish`
-  // Steps of the rule after `global_step` steps of training.
+  // ---- a step, in type T: `prepare` once, then every variable, then `finish`
+  // Returns the number of steps of the rule after `global_step` steps of training.
   std::int64_t rule_step(std::int64_t global_step) const { return variations_.rule_step(accumulation_, global_step); }
-  // The learning rate of the step that follows `global_step` finished ones (the first group's, of a multi).
+  // Returns the learning rate of the step that follows `global_step` finished ones (of a multi, that of the first
+  // group).
   double rate(std::int64_t global_step) const {
     if constexpr (variations_type::template of_rate<0>)
       return variations_.rate(rule_step(global_step)) * single().rate_factor();
     else
       return single().rate(rule_step(global_step));
   }
-  // Sets what follows a schedule to its values in the step that follows `global_step` finished ones. `prepare` does so
-  // too. Call this before any other function of a step (clip_scale, loss_scale).
+  // Sets the settings that follow a schedule to their values in the step that follows `global_step` finished ones.
+  // `prepare` calls it too. Call it before any other function of a step (clip_scale, loss_scale).
   void begin([[maybe_unused]] std::int64_t global_step) {
     if constexpr (varies) variations_.set(branches_, accumulation_, noise_, loss_scale_, global_step);
   }
-  // The caller has changed the count of steps.
+  // Call this after the count of steps has been changed from outside.
   void move_to([[maybe_unused]] std::int64_t global_step) {
     if constexpr (varies) {
       const auto before = rules();
@@ -261,7 +265,8 @@ public:
   static constexpr bool has_clip = first_type::has_clip;
   static constexpr bool needs_norm =
       requires { requires clip_type::needs_norm; } || scales_loss || looks_for_not_finite || global_stages != 0;
-  // The factor for every gradient, given their global norm. After it, `skips()` is true if the step is left out.
+  // Returns the factor for every gradient, given their global norm. Afterwards `skips()` is true if the step is left
+  // out.
   double clip_scale(double norm) {
     if constexpr (scales_loss) {
       const double factor = loss_scale_.unscale(norm);
@@ -284,7 +289,8 @@ public:
     else
       return guard_.bad;
   }
-  // With not_finite, these take the loss of this step, before clip_scale, and count the updates that were left out.
+  // With a not_finite policy, see_loss takes the loss of this step, before clip_scale, and skipped_steps() counts the
+  // updates that were left out.
   void see_loss([[maybe_unused]] double value) {
     if constexpr (looks_for_not_finite) guard_.see_loss(value);
   }
@@ -307,7 +313,7 @@ public:
   {
     return single().template prepare<T>(rule_step(global_step));
   }
-  // Returns those of every branch, in double; the caller adapts them to each variable.
+  // Returns the constants of every branch, in double; the caller adapts them to each variable.
   using branch_constants = decltype([]<class... B>(std::type_identity<std::tuple<B...>>) {
     return std::tuple<typename B::template constants<double>...>{};
   }(std::type_identity<branch_tuple>{}));
@@ -320,7 +326,7 @@ public:
     return all;
   }
 
-  // This runs once per step, after every variable.
+  // Ends a step: call it once per step, after the last variable.
   void finish(std::int64_t global_step) {
     if (only_accumulates(global_step)) return;  // gradients of one sum have one loss scale
     if constexpr (scales_loss) loss_scale_.finish();
@@ -349,7 +355,7 @@ public:
                                   }) != 0;
 
   // Lists the optimizer's own state; the state of a variable belongs to the owner of the mirrors. State of the second
-  // group of a multi and later is "group_1/beta1_power".
+  // and later groups of a multi has a prefix, such as "group_1/beta1_power".
   template <class List>
   void remembers(List& list) {
     each([&]<std::size_t I>() {
@@ -386,8 +392,8 @@ private:
   auto rules() const {
     return std::apply([](const auto&... b) { return std::tuple(b.rule()...); }, branches_);
   }
-  // The running state takes the settings of the next step into its products, so that it equals the checkpoint of a rule
-  // with constant settings: it holds the powers of the step to come.
+  // Multiplies the products in the running state by the settings of the next step, so that, as for a rule with constant
+  // settings, a checkpoint holds the powers of the step to come.
   void finish_varied(std::int64_t global_step) {
     const std::int64_t step = rule_step(global_step);
     const auto done = rules();
@@ -413,7 +419,7 @@ private:
 };
 
 namespace detail {
-// Picks the policies that make up an update from a list and returns them as `composed`.
+// Returns a tuple of p if p is part of an update, else an empty tuple.
 template <class P>
 constexpr auto if_of_update(const P& p) {
   if constexpr (of_update<P>)
@@ -421,12 +427,14 @@ constexpr auto if_of_update(const P& p) {
   else
     return std::tuple<>();
 }
+// Picks the policies that make up an update from a list and returns them as `composed`.
 template <class... Policies>
 constexpr auto compose_update(const Policies&... policies) {
   return std::apply([](const auto&... p) { return composed<std::remove_cvref_t<decltype(p)>...>(p...); },
                     std::tuple_cat(if_of_update(policies)...));
 }
-// Its type, without an object: a refusal of `composed` then names its place at once.
+// The type of the update that is made of the policies in a list, computed without an object, so that a failed assertion
+// of `composed` is reported close to the user's line.
 template <class... Policies>
 composed<Policies...> composed_of(const std::tuple<Policies...>&);
 template <class... Policies>

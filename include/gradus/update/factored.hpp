@@ -8,15 +8,16 @@
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
-// [outer, rows, middle, columns, inner], rows and columns being the axes, first and second in memory. Means over the
-// columns are [outer, rows, middle, inner], means over the rows [outer, middle, columns, inner].
+// The view has the shape [outer, rows, middle, columns, inner], where rows and columns are the two axes, first and
+// second in memory. Means over the columns are [outer, rows, middle, inner], means over the rows [outer, middle,
+// columns, inner].
 struct factored_axes {
   bool factored = false;
   int first = 0, second = 0;
   bool divides_rows = true;  // the mean that is divided by its own mean, R, is the one over the columns
   std::int64_t outer = 1, rows = 1, middle = 1, columns = 1, inner = 1;
 
-  // R is the mean over `axis`, C over `other`.
+  // Returns the view of dims in which R is the mean over `axis` and C the mean over `other`.
   static factored_axes over(const extents& dims, int axis, int other) {
     factored_axes a;
     a.factored = true;
@@ -40,9 +41,9 @@ struct factored_axes {
   std::int64_t column_means() const { return outer * middle * columns * inner; }
   std::int64_t slab() const { return columns * inner; }
 
-  // body(offset, n, r, k) for runs of n places of the tensor that cover it in order: with inner = 1 whole rows, whose
-  // places all belong to *r and in turn to k[0] ... k[n - 1]; else one column's place in a row, with r[0] ... r[n - 1]
-  // as well. of_rows [row_means()], of_columns [column_means()].
+  // Calls body(offset, n, r, k) for runs of n elements that cover the tensor in order. With inner = 1 a run is a whole
+  // row: its elements all belong to *r, and to k[0] ... k[n - 1] in turn. Otherwise it is one column's elements in a
+  // row, which belong to r[0] ... r[n - 1] as well. of_rows is [row_means()], of_columns [column_means()].
   template <class T, class Body>
   void runs(const T* of_rows, const T* of_columns, Body body) const {
     for (std::int64_t o = 0; o < outer; ++o)
@@ -60,7 +61,8 @@ struct factored_axes {
   }
 };
 
-// to [width] = the sum of f(x) over `count` runs of `width` numbers, in parts of 64 runs. `part`: width numbers.
+// Computes to [width] = the sum of f(x) over `count` runs of `width` numbers, in parts of 64 runs. `part` is scratch
+// memory of width numbers.
 template <class Math, class T, class F>
 void sum_of_runs(T* to, T* part, const T* x, std::int64_t count, std::int64_t width, F f) {
   if (width == 1) {

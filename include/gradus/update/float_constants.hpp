@@ -1,19 +1,19 @@
-// float_constants{rule} prepares the constants of a step in float32, for processors to which double is software:
+// float_constants{rule} prepares the constants of a step in float32, for processors that compute double in software:
 //
 //   make_static_stepper<model>(static_batch<1>{}, float_constants{adam{.rate = 0.005}}, portable{})
 //
-// Rules otherwise prepare them once per step in double: Adam's bias correction brings the product, difference, quotient
+// Rules otherwise prepare them once per step in double: Adam's bias correction links the product, difference, quotient
 // and square root of doubles into the program, 2.3 KB of a Cortex-M4's flash. Here a running power of beta is a
-// fixed-point number with 32 fraction bits, moved on by one product of integers, and the correction is computed in
-// float. A constant of a step differs from the plain rule's by less than 4e-7 of itself, as long as the betas are at
-// most 0.999; closer to 1, by 2^-33 / (1 - beta) more. (TensorFlow 1.x keeps the powers in float32: its first rate is
-// off by 6e-6 of itself.) The bits are equal on every machine; they are the plain rule's own where a rule has no
-// correction.
+// fixed-point number with 32 fraction bits, advanced by one product of integers, and the correction is computed in
+// float. A constant of a step differs from the plain rule's by a relative error of less than 4e-7, as long as the betas
+// are at most 0.999; closer to 1, by 2^-33 / (1 - beta) more. (TensorFlow 1.x keeps the powers in float32: the relative
+// error of its first rate is 6e-6.) The bits are equal on every machine; for a rule without a correction they are those
+// of the plain rule.
 //
 // It takes adam (lazy_adam), adamw, adamax and amsgrad; adadelta, adagrad, gradient_descent, lion, momentum, momentumw
-// and rmsprop; and rules of your own with `constants<double> at_rate(double) const`, and with shared state only if they
-// have `corrected` as adam. Checkpoints are those of the rule itself, with the powers as doubles: a file of either is
-// read by the other. A schedule and `vary` work, and compute in double.
+// and rmsprop; and rules of your own with `constants<double> at_rate(double) const`, which may have shared state only
+// if they also have `corrected`, as adam does. Checkpoints are those of the rule itself, with the powers as doubles:
+// each of the two reads the files of the other. A schedule and `vary` work, and compute in double.
 #pragma once
 #include <array>
 #include <bit>
@@ -27,7 +27,8 @@ namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
 
-// What a rule's constants are: those of a rate; with Adam's correction by 1 - beta1^t and 1 - beta2^t.
+// has_at_rate is true if a rule computes its constants from a rate alone, corrects_bias if Adam's correction by 1 -
+// beta1^t and 1 - beta2^t is applied to them.
 template <class R>
 concept has_at_rate = requires(const R& r) {
   { r.at_rate(1.0) } -> std::same_as<typename R::template constants<double>>;
@@ -38,7 +39,8 @@ concept corrects_bias = requires(const R& r, const typename R::template constant
   R::powers();
 };
 
-// x * 2^Bits as a whole number, to nearest: 0 below, the largest above. By integers alone.
+// Returns x * 2^Bits rounded to the nearest whole number: 0 if x is below 0, the largest number if x is too large. It
+// uses integer arithmetic only.
 template <int Bits>
 constexpr std::uint32_t to_fixed(double x) {
   const std::uint64_t bits = std::bit_cast<std::uint64_t>(x), digits = (bits & (~std::uint64_t{0} >> 12)) | 1ull << 52;
@@ -48,7 +50,7 @@ constexpr std::uint32_t to_fixed(double x) {
   const std::uint64_t n = (digits + (1ull << (drop - 1))) >> drop;
   return n >> 32 != 0 ? ~std::uint32_t{0} : static_cast<std::uint32_t>(n);
 }
-// n / 2^Bits, exactly.
+// Returns n / 2^Bits, exactly.
 template <int Bits>
 constexpr double from_fixed(std::uint32_t n) {
   if (n == 0) return 0;
@@ -56,7 +58,7 @@ constexpr double from_fixed(std::uint32_t n) {
   return std::bit_cast<double>((static_cast<std::uint64_t>(last - Bits + 1023) << 52) +
                                (static_cast<std::uint64_t>(n) << (52 - last)) - (1ull << 52));
 }
-// 1 - p / 2^32, rounded once.
+// Returns 1 - p / 2^32, rounded once.
 constexpr float rest_of_one(std::uint32_t p) { return p == 0 ? 1.0f : static_cast<float>(0u - p) * 0x1p-32f; }
 
 }  // namespace detail
@@ -73,12 +75,13 @@ struct float_constants : Rule {
   template <class N>
   using constants = typename Rule::template constants<N>;
 
-  // The constants before the correction, made from the settings where they stand: the compiler knows them there.
+  // Computes the constants before the correction. It is inlined into the user's code, where the compiler knows the
+  // settings.
   [[gnu::always_inline]] constexpr float_constants(const Rule& rule)
       : Rule(rule), settled_(of(rule, first_rate(rule))) {}
   [[gnu::always_inline]] constexpr void settle(double rate) { settled_ = of(*this, rate); }
 
-  // A setting that was changed in here, and not in the rule, would be without effect on the constants.
+  // Raises if a setting of this object was changed after construction, since that would not change the constants.
   constexpr void check_settled() const {
 #if defined(__cpp_exceptions)
     constexpr std::size_t n = sizeof(settled_) / sizeof(float);
@@ -89,7 +92,7 @@ struct float_constants : Rule {
 #endif
   }
 
-  // How a cluster sends one.
+  // A cluster serializes the rule alone, with these two functions.
   const Rule& sent_as() const { return *this; }
   static float_constants from_sent(const Rule& rule) { return rule; }
 
@@ -114,7 +117,7 @@ struct float_constants : Rule {
       }
   }
 
-  // Those of a step at the settled rate; nothing in them is double.
+  // Returns the constants of a step at the settled rate, without arithmetic in double.
   constexpr constants<float> prepare_settled(const shared& all) const { return corrected_by(settled_, all); }
   constexpr constants<double> prepare(const step_info& at, const shared& all) const
     requires(corrects)
@@ -130,7 +133,7 @@ struct float_constants : Rule {
 private:
   constants<float> settled_;
 
-  // Without one there is a schedule, or an error that says so.
+  // Returns the rule's own rate, or 0 if it has none: then there is a schedule, or the update raises.
   [[gnu::always_inline]] static constexpr double first_rate(const Rule& rule) {
     if constexpr (requires { Rule::default_rate; })
       return rule.rate.value_or(Rule::default_rate);

@@ -1,7 +1,7 @@
 // This header has the QR decomposition and the eigenvectors of a symmetric matrix, for rules that step whole matrices.
 // T is float or double, and every number here is a T; Math is the device's linear algebra (cpu/linear.hpp lists what it
-// must have), which fixes the order of every sum, so the bits depend on the shapes alone. Nothing is allocated: the
-// caller lends scratch memory.
+// must have), which fixes the order of every sum, so the bits depend on the shapes alone. These functions allocate
+// nothing: the caller provides scratch memory.
 //
 // Sources: Golub & Van Loan, Matrix Computations, 4th ed.: Householder vectors 5.1, QR and its block form 5.2,
 // tridiagonalization 8.3.1, the implicit shifted step 8.3.4 (here from the bottom up: QL).
@@ -25,7 +25,7 @@ template <class Math, class T>
 struct reflectors {
   using one = typename Math::template number<T>;
 
-  // x becomes v with v[pivot] = 1, so that H = I - tau v v^T takes the old x to beta in place `pivot`, 0 elsewhere.
+  // Overwrites x with v, v[pivot] = 1, such that H = I - tau v v^T maps the old x to beta at `pivot` and 0 elsewhere.
   struct result {
     T tau, beta;
   };
@@ -56,9 +56,9 @@ struct reflectors {
     return {((beta - alpha) / beta).v, (beta * one(scale)).v};
   }
 
-  // The product of reflectors H_1 ... H_count = I - V^T t V, their vectors being the rows of v [count, length]; t is
-  // upper triangular. x [rows, length] <- x (I - V^T t V), that is each row times the product; with `reverse`, times
-  // its transpose H_count ... H_1.
+  // The product of reflectors is H_1 ... H_count = I - V^T t V, where their vectors are the rows of v [count, length],
+  // and t is upper triangular. `apply` computes x [rows, length] <- x (I - V^T t V), that is, it multiplies each row by
+  // the product; with `reverse`, by its transpose H_count ... H_1.
   std::int64_t count, length;
   T *v, *t, *left, *right;  // t [count, count], left and right [most rows, count]
 
@@ -97,9 +97,10 @@ inline std::size_t householder_qr_scratch(std::int64_t m, std::int64_t n) {
   return detail::reflector_scratch(n, m) + static_cast<std::size_t>(n);
 }
 
-// A = Q R for A [m, n], m >= n. Columns lie one after another: column j of A at a + j m, of Q at q + j m. `a` is
-// overwritten: R in its upper triangle (element (i, j) at a[j m + i], i <= j), Householder vectors below. R's diagonal
-// has either sign. Columns that depend on earlier ones give columns of Q that are orthonormal all the same.
+// Computes A = Q R for A [m, n], m >= n. Columns lie one after another: column j of A at a + j m, of Q at q + j m. `a`
+// is overwritten by R in its upper triangle (element (i, j) at a[j m + i], i <= j) and the Householder vectors below.
+// The elements of R's diagonal may have either sign. Columns that depend on earlier ones give columns of Q that are
+// orthonormal all the same.
 // scratch: householder_qr_scratch(m, n) numbers.
 template <class Math, class T>
 void householder_qr(T* a, std::int64_t m, std::int64_t n, T* q, T* scratch) {
@@ -142,7 +143,7 @@ void householder_qr(T* a, std::int64_t m, std::int64_t n, T* q, T* scratch) {
 
 namespace detail {
 
-// Columns of the eigenvectors' transpose that all pending rotations pass over together.
+// The number of columns of the eigenvectors' transpose to which all pending rotations are applied together.
 inline constexpr std::int64_t rotation_strip = 64;
 static_assert(rotation_strip <= 3 * reflector_block, "gradus: a strip lies where blocks of reflectors lay");
 
@@ -151,16 +152,16 @@ struct symmetric_solver {
   using one = typename Math::template number<T>;
 
   std::int64_t n;
-  T* work;          // [n, n]: the lower triangle, then the vectors of the reflectors, then rotations that wait
+  T* work;          // [n, n]: the lower triangle, then the vectors of the reflectors, then pending rotations
   T *d, *e, *tau;   // diagonal and subdiagonal of the tridiagonal form
   T *w, *y;         // two vectors
   T* memory;        // for blocks of reflectors, then for a strip of vectors
   T* vectors;       // [n, n], one in each row
-  T* waiting = {};  // end of the waiting rotations
+  T* waiting = {};  // end of the pending rotations
 
-  // To tridiagonal form from the last row up: reflector i clears row i left of its subdiagonal, and its vector stays
-  // there. The update of rank two for reflector i is made while the next one multiplies the matrix by its vector, in
-  // one pass over the triangle.
+  // Reduces the matrix to tridiagonal form from the last row up: reflector i clears row i left of its subdiagonal, and
+  // its vector is stored there. The update of rank two for reflector i is made while the next one multiplies the matrix
+  // by its vector, in one pass over the triangle.
   void tridiagonalize() {
     const T* pending = nullptr;  // v of the reflector below; its partner is w
     const auto update = [&](std::int64_t r) {
@@ -205,7 +206,7 @@ struct symmetric_solver {
     update(0), d[0] = work[0];
   }
 
-  // vectors = Q^T, Q = H_{n-1} ... H_2, a block of reflectors at a time.
+  // Computes vectors = Q^T, Q = H_{n-1} ... H_2, one block of reflectors at a time.
   void form() {
     for (std::int64_t i = 0; i < n; ++i)
       for (std::int64_t j = 0; j < n; ++j) vectors[i * n + j] = i == j ? T(1) : T(0);
@@ -223,8 +224,8 @@ struct symmetric_solver {
     }
   }
 
-  // One implicit step on the unreduced block low ... high, shifted by the eigenvalue of its upper corner that is closer
-  // to d[low]. Rotation k turns rows k + 1 and k; all are kept for the vectors.
+  // Makes one implicit step on the unreduced block low ... high, shifted by the eigenvalue of its upper corner that is
+  // closer to d[low]. Rotation k turns rows k + 1 and k; all rotations are kept for the vectors.
   void step(std::int64_t low, std::int64_t high) {
     const std::int64_t turns = high - low;
     if (work + n * n - waiting < 2 * turns + 2) rotate();
@@ -249,7 +250,8 @@ struct symmetric_solver {
       if (k > low) z = s * one(e[k - 1]), e[k - 1] = (c * one(e[k - 1])).v;
     }
   }
-  // Strip by strip, in memory of its own: rows whole powers of two apart would share the same few places of a cache.
+  // Applies the pending rotations to the vectors, strip by strip, in separate memory: rows that are a power of two
+  // apart would compete for the same few cache lines.
   void rotate() {
     for (std::int64_t j = 0; j < n && waiting > work; j += rotation_strip) {
       const std::int64_t wide = n - j < rotation_strip ? n - j : rotation_strip;
@@ -273,7 +275,7 @@ struct symmetric_solver {
     // numbers below eps^2 could leave the range).
     constexpr T eps = std::numeric_limits<T>::epsilon();
     const auto size = [](T x) { return x < 0 ? -x : x; };
-    std::int64_t low = 0, left = 60 * n;  // steps; two for each eigenvalue are usual
+    std::int64_t low = 0, left = 60 * n;  // the most steps; two for each eigenvalue are usual
     while (low < n - 1 && left > 0) {
       std::int64_t high = low;
       while (high < n - 1 && size(e[high]) > eps * (size(d[high]) + size(d[high + 1]) + eps)) ++high;
@@ -294,11 +296,12 @@ inline std::size_t symmetric_eigen_scratch(std::int64_t n) {
   return static_cast<std::size_t>(n * n + 4 * n) + detail::reflector_scratch(n, n);
 }
 
-// Eigenvalues, largest first, and eigenvectors of a symmetric a [n, n], of which the lower triangle is read: vectors
-// [n, n] has that of values[i] in row i, of either sign. For float everything is done in float: values are right to
-// some epsilon |a|, vectors are orthogonal to the same, those of values closer than that are any basis of their plane.
-// A matrix with NaN or infinity gives NaN everywhere. False if the iteration did not converge (vectors are orthogonal
-// even then). scratch: symmetric_eigen_scratch(n) numbers.
+// Computes the eigenvalues, largest first, and the eigenvectors of a symmetric a [n, n], of which the lower triangle is
+// read: row i of vectors [n, n] is the eigenvector of values[i], with either sign. For float everything is computed in
+// float: values are accurate to a small multiple of epsilon |a|, vectors are orthogonal to the same accuracy, and the
+// vectors of values closer together than that are any basis of their plane. A matrix with NaN or infinity gives NaN
+// everywhere. Returns false if the iteration did not converge (vectors are orthogonal even then) or a number was not
+// finite. scratch: symmetric_eigen_scratch(n) numbers.
 template <class Math, class T>
 bool symmetric_eigen(const T* a, std::int64_t n, T* values, T* vectors, T* scratch) {
   T most = 0;

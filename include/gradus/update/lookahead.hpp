@@ -6,13 +6,13 @@ namespace gradus::inline GRADUS_BUILD {
 
 // Every k steps: slow <- slow + alpha (theta - slow), theta <- slow. At the end of a chain:
 //   chain{adam{.rate = 1e-3}, lookahead{.every = 5, .alpha = 0.5}}
-// Zhang et al. 2019, arXiv:1907.08610, algorithm 1; optax.lookahead. The inner rule's slots stay as they are at a
-// synchronization ("maintain" in the paper). slow starts as the variable. With sparse gradients every row takes part.
+// Zhang et al. 2019, arXiv:1907.08610, algorithm 1; optax.lookahead. A synchronization does not change the inner rule's
+// slots ("maintain" in the paper). slow starts as the variable. With sparse gradients every row is synchronized.
 struct lookahead {
   using policy_for = kind::follower;
   static constexpr std::string_view name = "Lookahead";
   std::int64_t every = 5;  // k
-  double alpha = 0.5;      // how far slow goes
+  double alpha = 0.5;      // how far slow moves towards theta
   static constexpr std::string_view called = "lookahead";
   static constexpr auto settings() {
     using line = setting<lookahead>;

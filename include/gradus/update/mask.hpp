@@ -1,6 +1,6 @@
 // Masks choose the variables of a policy by name and shape. A mask is called once per variable, when the variable is
-// registered. Anything that can be called with (std::string_view name, const extents& dims) is one; regular expressions
-// are in update/matching.hpp.
+// registered. Anything that can be called with (std::string_view name, const extents& dims) is a mask; regular
+// expressions are in update/matching.hpp.
 #pragma once
 #include <concepts>
 #include <string_view>
@@ -17,11 +17,11 @@ concept variable_mask = std::copy_constructible<M> && requires(const M& m, std::
 struct all_variables {
   constexpr bool operator()(std::string_view, const extents&) const { return true; }
 };
-// Chooses weight matrices, embeddings and filters, which are usually decayed; not biases and gains.
+// Chooses weight matrices, embeddings and filters, which are usually decayed, but not biases and gains.
 struct matrices {
   constexpr bool operator()(std::string_view, const extents& dims) const { return dims.rank >= 2; }
 };
-// Chooses variables of rank 2 exactly, on which muon works.
+// Chooses variables of exactly rank 2, on which muon works.
 struct rank_two {
   constexpr bool operator()(std::string_view, const extents& dims) const { return dims.rank == 2; }
 };

@@ -1,5 +1,5 @@
-// This header has masks by regular expression. It stands apart, since <regex> costs a second of compile time and needs
-// exceptions.
+// This header has masks by regular expression. It is a separate header, since <regex> costs a second of compile time
+// and needs exceptions.
 #pragma once
 #include <regex>
 #include <string>
@@ -10,7 +10,7 @@
 namespace gradus::inline GRADUS_BUILD {
 
 // Chooses variables in whose name the expression (ECMAScript) is found: matching("kernel$"), matching("^encoder/").
-// PyTorch users select parameters with re.search over named_parameters(): the same search.
+// PyTorch users select parameters in the same way, with re.search over named_parameters().
 class matching {
 public:
   matching() : matching(std::string_view{}) {}  // every variable
@@ -25,7 +25,7 @@ public:
     return std::regex_search(name.begin(), name.end(), expression_);
   }
 
-  // How a cluster sends one.
+  // A cluster serializes the expression with these two functions.
   const std::string& sent_as() const { return text_; }
   static matching from_sent(const std::string& expression) { return matching(expression); }
 

@@ -4,10 +4,10 @@
 //                 gradus::on{gradus::matching("bias$"), gradus::adam{}, 2.0},      // twice the rate
 //                 gradus::adamw{.weight_decay = 0.01}}                             // the rest
 //
-// A variable belongs to the first group whose mask says yes; the last entry is the rule of all others. Each entry is a
-// rule or a chain, with a state of its own. A schedule beside the multi owns the rate of every group, times the group's
-// factor; without one each group has its own, `on{mask, rule, schedule}`, or its rule's rate. A clip, an average or an
-// accumulation beside the multi is over all groups.
+// A variable belongs to the first group whose mask returns true; the last entry is the rule of all other variables.
+// Each entry is a rule or a chain, with state of its own. A schedule beside the multi sets the rate of every group,
+// multiplied by the group's factor; without it each group uses its own schedule, `on{mask, rule, schedule}`, or its
+// rule's rate. A clip, an average or an accumulation beside the multi applies to all groups.
 #pragma once
 #include <tuple>
 
@@ -29,7 +29,7 @@ struct on {
   Schedule schedule;
   double rate_factor = 1;
 
-  // How a cluster sends one.
+  // A cluster serializes a group with these two functions.
   std::tuple<Mask, Rule, Schedule, double> sent_as() const { return {where, rule, schedule, rate_factor}; }
   static on from_sent(const std::tuple<Mask, Rule, Schedule, double>& sent) {
     return {std::get<0>(sent), std::get<1>(sent), std::get<2>(sent), std::get<3>(sent)};
@@ -62,7 +62,7 @@ on(Mask, Rule, Schedule, double) -> on<Mask, Rule, Schedule>;
 namespace detail {
 template <class G>
 struct is_group : std::false_type {
-  static constexpr bool of_all = true, has_schedule = false;  // as the last of a multi
+  static constexpr bool of_all = true, has_schedule = false;  // a rule without a mask is the last entry of a multi
 };
 template <class Mask, class Rule, class Schedule>
 struct is_group<on<Mask, Rule, Schedule>> : std::true_type {
@@ -108,7 +108,7 @@ public:
   explicit multi(const Given&... given) : groups_(detail::group_of(given)...) {}
 
   const std::tuple<Groups...>& groups() const { return groups_; }
-  // How a cluster sends one.
+  // A cluster serializes a multi with these two functions.
   const std::tuple<Groups...>& sent_as() const { return groups_; }
   static multi from_sent(const std::tuple<Groups...>& groups) {
     return std::apply([](const auto&... g) { return multi(g...); }, groups);

@@ -10,10 +10,11 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// g <- g + N(0, variance / (1 + step)^decay), after a global norm's clip, before the rule and its chain. Neelakantan et
-// al. 2015, arXiv:1511.06807, section 3; tf.contrib.layers.optimize_loss has constant noise, optax.add_noise this one.
-// The numbers are drawn from (seed, name of the variable, step, element), so that a resumed run, or one of more
-// threads, draws the same; nothing is kept. A sparse gradient is made dense.
+// g <- g + N(0, variance / (1 + step)^decay), after a clip by global norm, before the rule and its chain. Neelakantan
+// et al. 2015, arXiv:1511.06807, section 3; The noise of tf.contrib.layers.optimize_loss has a constant variance;
+// optax.add_noise is the same as this. The numbers are a function of (seed, name of the variable, step, element), so
+// that a resumed run, or a run with more threads, draws the same numbers, and no state is kept. A sparse gradient is
+// made dense.
 struct gradient_noise {
   using policy_for = kind::noise;
   double variance = 0.01;  // eta: 0.01, 0.3 or 1 in the paper
@@ -34,7 +35,8 @@ struct gradient_noise {
     const std::uint64_t stream = detail::fnv1a{}.text(about.name).word(static_cast<std::uint64_t>(step)).value();
     const philox draw(seed);
     for (std::size_t i = 0; i < g.size(); i += 2) {  // Box and Muller's pairs
-      const std::uint64_t pair = i / 2;  // of 64 bits where size_t has 32 too: a shift by 32 means nothing there
+      const std::uint64_t pair =
+          i / 2;  // 64 bits even where size_t has 32, since a shift by 32 would be undefined there
       const auto w = draw({static_cast<std::uint32_t>(pair), static_cast<std::uint32_t>(pair >> 32),
                            static_cast<std::uint32_t>(stream), static_cast<std::uint32_t>(stream >> 32)});
       const double radius = deviation * m::sqrt(-2 * m::log(1 - uniform_double(w[0], w[1])));

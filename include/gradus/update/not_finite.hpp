@@ -12,8 +12,8 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// A norm is infinite, too, where its squares overflow: for float32 gradients beyond 1e19. The forward pass makes its
-// own changes (moving averages of batch_norm) before the check.
+// A norm is also infinite where its squares overflow: for float32 gradients beyond 1e19. The forward pass makes its own
+// changes (moving averages of batch_norm) before the check.
 namespace not_finite {
 
 // The update is made without a check, as in TensorFlow's and PyTorch's training step. This is the default of a step; a
@@ -74,7 +74,8 @@ std::size_t first_not_finite(const T* values, std::size_t n) {
 }
 inline const char* name_of_not_finite(double x) { return std::isnan(x) ? "NaN" : "infinite"; }
 
-// `variable`: whose gradient holds `value`; empty where only the norm is at fault.
+// Raises the error of a step that is not finite. `variable` is the one whose gradient holds `value`; it is empty where
+// only the norm is not finite.
 [[noreturn]] inline void raise_not_finite(double loss, std::string_view variable, double value, std::int64_t step) {
   const std::string where =
       text(" in the step after step ", step,
@@ -86,7 +87,8 @@ inline const char* name_of_not_finite(double x) { return std::isnan(x) ? "NaN" :
   gradus::raise(status::invalid_argument,
                 text("the gradient of \"", variable, "\" is ", name_of_not_finite(value), where));
 }
-// Does the same for the first gradient that is at fault: each(f) calls f(variable, values, how many) for every one.
+// Raises the same error, naming the first gradient with a value that is not finite: each(f) calls f(variable, values,
+// count) for every gradient.
 template <class Each>
 [[noreturn, gnu::cold, gnu::noinline]] void refuse_gradients(double loss, std::int64_t step, Each each) {
   std::string_view first;

@@ -1,11 +1,11 @@
 // A chain (update/chain.hpp) has parts besides its rule: they change a gradient before the rule sees it, and the
-// variable after. A part is settings and one formula on numbers; all of it is optional but the formula:
+// variable after. A part has settings and one formula on numbers; everything but the formula is optional:
 //
 //   struct my_part {
 //     using policy_for = gradus::kind::transform;
 //     double strength = 0.01;
 //
-//     constexpr auto slots() const { return std::array{gradus::slot{"m"}}; }       // with a `name` to store them under
+//     constexpr auto slots() const { return std::array{gradus::slot{"m"}}; } // needs a `name` to store them under
 //     template <class N> struct constants { N strength; };                         // only members of type N
 //     constexpr constants<double> prepare(const gradus::step_info&) const { return {strength}; }
 //
@@ -15,12 +15,12 @@
 //     }
 //   };
 //
-// kind::clip looks at the gradient alone, `N clip(N g, const constants<N>& c) const`: at the head of a chain it sees
-// each value of a sparse gradient before duplicates are summed, as TensorFlow's clips do. kind::follower runs after the
-// rule, on every row: `N after(N theta, const constants<N>& c, N& slot...) const`.
+// A part of kind::clip reads the gradient alone, `N clip(N g, const constants<N>& c) const`: at the head of a chain it
+// sees each value of a sparse gradient before duplicates are summed, as TensorFlow's clips do. A part of kind::follower
+// runs after the rule, on every row: `N after(N theta, const constants<N>& c, N& slot...) const`.
 //
-// A part that needs norms first, or that differs from variable to variable, has `measures`, `measure`, `adapt`,
-// `selects` as for rules (update/rule.hpp). With `static constexpr bool global = true` the sums are over all variables.
+// A part that needs norms first, or that treats variables differently, has `measures`, `measure`, `adapt` and
+// `selects`, as rules do (update/rule.hpp). With `static constexpr bool global = true` the sums are over all variables.
 #pragma once
 #include "rule.hpp"
 

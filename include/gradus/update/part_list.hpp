@@ -1,5 +1,5 @@
-// A part list is a chain's (update/chain.hpp) compile-time knowledge of its parts: whether they are in order, where the
-// slots, state and stages of each part lie, and the constants of all.
+// A part list describes the parts of a chain (update/chain.hpp) at compile time: whether they are in order, where the
+// slots, state and stages of each part lie, and the constants of all parts.
 #pragma once
 #include <tuple>
 
@@ -11,7 +11,7 @@ template <class... Parts>
 struct part_list {};
 namespace detail {
 
-// ---- constants: those of all parts, each in its place; as memory, an array of N
+// ---- constants of all parts in order; in memory, an array of N
 template <class N, std::size_t I, class... Parts>
 struct chained_constants {};
 template <class N, std::size_t I, class First, class... Rest>
@@ -60,7 +60,7 @@ struct chain_layout {
     while (n < count && of[n] != wanted) ++n;
     return n;
   }
-  // The part of the stage-th that adapts.
+  // Returns the index of the part that is the stage-th (from 0) of those that adapt.
   static consteval std::size_t part_of_stage(std::size_t stage) {
     std::size_t at = 0;
     while (!adapts[at] || stage-- != 0) ++at;

@@ -1,5 +1,5 @@
-// The rule concept says how a gradient becomes a step. A rule is settings, what it remembers by name, and one formula
-// on numbers, which serves every width of register, dense arrays and gathered rows:
+// The rule concept says how a gradient becomes a step. A rule has settings, named state, and one formula on numbers,
+// which serves every register width, dense arrays and gathered rows:
 //
 //   struct my_rule {
 //     using policy_for = gradus::kind::rule;
@@ -8,8 +8,8 @@
 //     static constexpr double default_rate = 0.01;            // leave it out if the user must give one
 //     double decay = 0.9;                                     // every other setting, with its default
 //
-//     constexpr auto slots() const { return std::array{gradus::slot{"m", 0.0}}; }   // one array each, like the
-//     variable template <class N> struct constants { N rate, decay; };                    // only members of type N
+//     constexpr auto slots() const { return std::array{gradus::slot{"m", 0.0}}; }  // arrays shaped like the variable
+//     template <class N> struct constants { N rate, decay; };                      // only members of type N
 //     constexpr constants<double> prepare(const gradus::step_info& at) const { return {at.rate, decay}; }
 //
 //     template <class N>
@@ -22,29 +22,32 @@
 // `prepare` runs once per step in double; its result is rounded once to the type of the variable. Formulas use + - * /
 // and the functions of numbers (sqrt, abs, max, select, ...), unqualified. Leave slots() out if there are none.
 //
-// State of the optimizer rather than of a variable (Adam's powers of beta) is a few doubles: name them in
-// `shared_names`, start them with `start()`, take them as second argument of `prepare`, and advance them in
-// `finish(shared&)`, or `finish(shared&, const step_info&)`, which runs once per step, after every variable. It runs
-// with the settings of the step to come, if they follow a schedule; `finish(shared&, const step_info&, const my_rule&
-// done)` is also given those of the step that was made. `powers()` names settings whose products are kept
-// (update/vary.hpp).
+// State that belongs to the optimizer and not to a variable (Adam's powers of beta) consists of a few doubles: name
+// them in `shared_names`, return their initial values from `start()`, take them as the second argument of `prepare`,
+// and advance them in `finish(shared&)`, or `finish(shared&, const step_info&)`, which runs once per step, after the
+// last variable. If settings follow a schedule, `finish` runs with those of the next step; `finish(shared&, const
+// step_info&, const my_rule& done)` also receives those of the finished step. `powers()` names the settings whose
+// products are kept (update/vary.hpp).
 //
-// A rule that also moves rows without a gradient (Adam as TensorFlow's kernels run it) says so with
-// `bool decays_all_rows() const`; the others then run `N rest(N theta, const constants<N>& c, N& slot...) const`, or,
-// if the rule has none, the formula with g = 0.
+// A rule that also moves rows without a gradient (Adam as TensorFlow's kernels run it) returns true from `bool
+// decays_all_rows() const`; for those rows `N rest(N theta, const constants<N>& c, N& slot...) const` then runs, or, if
+// the rule has none, the formula with g = 0.
 //
 // The ranges in `settings()` (update/setting.hpp) are checked when the optimizer is made, and at each step for settings
-// that follow a schedule; so is `void check() const`, which raises for conditions that no range expresses.
+// that follow a schedule. `void check() const`, which raises for conditions that no range expresses, runs at the same
+// times.
 //
 // A rule that treats each tensor differently has `constants<double> adapt(const constants<double>& c, const subject&
 // about, std::span<const double> sums) const`. With `static constexpr std::size_t measures = k` and `template <class N>
-// std::array<N, k> measure(N theta, N g, const constants<N>& c, const N& slot...) const` the sums are those of measure
-// over the tensor: norms that must be known first, at the price of one more read (update/rules/lamb.hpp).
+// std::array<N, k> measure(N theta, N g, const constants<N>& c, const N& slot...) const` `sums` are the sums of
+// `measure` over the tensor, such as norms that must be known before the step; they cost one more read of the tensor
+// (update/rules/lamb.hpp).
 //
-// A rule on matrices, which no formula on single numbers can say, has instead of step
+// A rule on matrices, which no formula on single numbers can express, has instead of `step`
 //   template <class T, class Math> void step_tensor(const tensor_step<T>& t, const constants<double>& c) const;
-// and, if its slots are not like the variable, `extents slot_dims(std::size_t i, const extents& variable) const`; if it
-// needs room, `std::size_t scratch(const extents&) const`, in elements (update/rules/muon.hpp).
+// It also has `extents slot_dims(std::size_t i, const extents& variable) const` if the shape of its slots is not the
+// variable's, and `std::size_t scratch(const extents&) const`, in elements, if it needs scratch memory
+// (update/rules/muon.hpp).
 #pragma once
 #include <array>
 #include <bit>
@@ -67,7 +70,7 @@ struct slot {
   std::string_view name;
   double initial = 0.0;
   bool starts_as_variable = false;  // initially a copy of the variable instead
-  std::string_view owner = {};      // whose name it carries in checkpoints; empty: the rule's
+  std::string_view owner = {};      // the optimizer whose name it carries in checkpoints; empty: the rule's
 };
 
 // The arguments on which `prepare` may depend.
@@ -82,11 +85,12 @@ struct subject {
   extents dims;
   std::size_t size = 0;
   bool sparse = false;           // its gradient in this step comes as rows
-  bool selected = false;         // what `bool selects(std::string_view name, const extents&) const` said of it
-  std::uint32_t selections = 0;  // the same of each part of a chain, a bit each
+  bool selected = false;         // what `bool selects(std::string_view name, const extents&) const` returned for it
+  std::uint32_t selections = 0;  // the same for each part of a chain, one bit each
 };
 
-// This holds all of a variable, for rules on matrices. Slots in the order of slots(); an unkept one is empty.
+// The whole of a variable, for rules on matrices. Its slots are in the order of slots(); a slot that is not kept is
+// empty.
 template <class T>
 struct tensor_step {
   std::string_view name;
@@ -99,7 +103,8 @@ struct tensor_step {
 
 namespace detail {
 
-// The operations of a number, declared only: rules are checked against them before a device gives real numbers.
+// Declares the operations of a number without defining them: rules are checked against them at compile time, before a
+// device supplies real numbers.
 struct any_number {
   any_number();
   any_number(double);
@@ -198,7 +203,7 @@ consteval bool can_observe(std::index_sequence<I...>) {
     r.observe(x, c, s[I]...);
   };
 }
-// It takes a second observation beside the gradient (sophia's curvature).
+// True if the rule takes a second observation beside the gradient (sophia's curvature).
 template <class R>
 concept has_observe = can_observe<R>(std::make_index_sequence<count_slots<R>()>{});
 template <class R>
@@ -221,7 +226,7 @@ consteval std::size_t count_measures() {
   else
     return 0;
 }
-// Chains adapt stage by stage; a rule is one stage or none. See update/composed.hpp.
+// Returns the number of stages: a chain adapts stage by stage, a rule has one stage or none. See update/composed.hpp.
 template <class R>
 consteval std::size_t count_stages() {
   if constexpr (requires { R::stages; })
@@ -236,7 +241,7 @@ consteval std::size_t stage_measures() {
   else
     return count_measures<R>();
 }
-// Stages below this one are summed over all variables, before the first is updated.
+// Returns the number of leading stages whose sums run over all variables, before the first variable is updated.
 template <class R>
 consteval std::size_t count_global_stages() {
   if constexpr (requires { R::global_stages; })
@@ -253,7 +258,7 @@ constexpr void finish_shared(const R& r, shared_of<R>& s, const step_info& at, c
   else
     r.finish(s);
 }
-// An aggregate of n members of type From, member by member as To.
+// Returns the constants with each member converted from From to To.
 template <class R, class To, class From>
 [[gnu::always_inline]] constexpr typename R::template constants<To> convert_constants(
     const typename R::template constants<From>& from) {
@@ -296,7 +301,7 @@ template <class R>
 concept update_rule = policy<R> && std::is_same_v<typename R::policy_for, kind::rule> && detail::has_name<R> &&
                       detail::has_rate<R> && detail::prepares<R> && detail::has_step<R>;
 
-// The error page of a rule.
+// Checks a rule at compile time and reports what it lacks.
 template <class R>
 struct rule_fits {
   static_assert(detail::has_name<R>,

@@ -1,5 +1,5 @@
-// This header includes and lists every rule, for the umbrella, the tables in docs/optimizers.md, and tests that run
-// over all.
+// This header includes and lists every rule, for gradus.hpp, the tables in docs/optimizers.md, and tests that run over
+// all rules.
 #pragma once
 #include <utility>
 
@@ -42,7 +42,7 @@ struct rule_list {
   }
 };
 
-// lazy_adam is adam, and not listed twice.
+// lazy_adam is adam, so it is not listed twice.
 using all_rules = rule_list<gradient_descent, momentum, adagrad, adagrad_da, adadelta, rmsprop, centered_rmsprop, adam,
                             ftrl, proximal_gradient_descent, proximal_adagrad, momentumw, adamw, nadam, adamax, amsgrad,
                             add_sign, power_sign, lars, lamb, lion, sophia, schedule_free_adamw, adafactor, muon, soap>;

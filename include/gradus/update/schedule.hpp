@@ -1,5 +1,5 @@
-// A schedule gives the learning rate, or any other setting, as a pure function of global_step, the number of steps
-// finished before. A schedule keeps no state, so a resumed run finds its rate by itself. The table of all is in
+// A schedule gives the learning rate, or any other setting, as a pure function of global_step, the number of finished
+// steps. It keeps no state, so a resumed run continues with the right rate. The table of all schedules is in
 // docs/schedules.md.
 //
 //   struct my_schedule {
@@ -7,15 +7,15 @@
 //     double operator()(std::int64_t global_step) const { return 0.1 / (1.0 + global_step); }
 //   };
 //
-// A function of yours is one as it stands, for instance `[](std::int64_t step) { return 0.1 / (1.0 + step); }`.
+// Any function of the step is a schedule too, for instance `[](std::int64_t step) { return 0.1 / (1.0 + step); }`.
 //
 // All are computed in double and give the same bits on every machine (base/math.hpp). TensorFlow computes in the type
-// of its learning rate, float32 as a rule, so its values differ from the eighth digit on. As there, a schedule that is
-// called checks nothing: decay_steps = 0 gives NaN. An update checks its schedules: it calls `void check() const`, if
+// of its learning rate, usually float32, so its values differ from the eighth digit on. As in TensorFlow, a call of a
+// schedule checks nothing: decay_steps = 0 gives NaN. An update checks its schedules: it calls `void check() const`, if
 // the schedule has it, when it is made, and checks every value at its step.
 //
-// A schedule that observes a value (reduce_on_plateau) has `void observe(double value)`, `void restart()` and `template
-// <class List> void remembers(List&)`, so that its observations are in the checkpoint.
+// The exception is a schedule that observes a value (reduce_on_plateau). It has `void observe(double value)`, `void
+// restart()` and `template <class List> void remembers(List&)`, which saves its state in the checkpoint.
 #pragma once
 #include <concepts>
 #include <cstdint>
@@ -40,7 +40,7 @@ concept observing_schedule = rate_schedule<S> && requires(S& s, double value) {
 };
 
 namespace detail {
-// Returns its value in double; a function of the program's may return another number.
+// Returns the schedule's value in double; a user's function may return another type of number.
 template <class S>
 constexpr double value_at(const S& schedule, std::int64_t global_step) {
   return static_cast<double>(schedule(global_step));
@@ -50,8 +50,7 @@ struct no_schedule {
   using policy_for = kind::schedule;
   constexpr double operator()(std::int64_t) const { return 0; }
 };
-// This serves the check() of a schedule that falls over a number of steps: without that number it would be over at step
-// 1.
+// Raises for check() of a schedule that falls over a number of steps: without that number it would be over at step 1.
 [[noreturn, gnu::cold, gnu::noinline]] inline void refuse_short(std::string_view schedule, std::string_view setting,
                                                                 [[maybe_unused]] double found) {
 #if defined(__cpp_exceptions)
@@ -61,7 +60,8 @@ struct no_schedule {
   raise(status::invalid_argument, schedule, ": expected `", setting, "` > 1");
 #endif
 }
-// The requirement on a setting of a schedule, for its check(): in words, and as a comparison that a NaN fails.
+// The range of a setting of a schedule, for its check(): refuse_bound has it in words, check_bound as a comparison that
+// a NaN fails.
 enum class schedule_bound : unsigned char { positive, not_negative, share };
 [[noreturn, gnu::cold, gnu::noinline]] inline void refuse_bound(std::string_view schedule, std::string_view setting,
                                                                 schedule_bound bound, [[maybe_unused]] double found) {
@@ -84,7 +84,7 @@ constexpr void check_length(std::string_view schedule, std::string_view setting,
   check_bound(schedule, setting, steps);
   if (!(steps > 1)) refuse_short(schedule, setting, steps);
 }
-// check() of the parts of a schedule, where they have one.
+// Calls check() of those parts of a schedule that have it.
 template <class... Parts>
 constexpr void check_all(const Parts&... parts) {
   const auto one = [](const auto& s) {
@@ -97,7 +97,7 @@ template <class S>
 inline constexpr bool may_be_negative = requires { requires S::may_be_negative; };
 }  // namespace detail
 
-// The error page of a schedule.
+// Checks a schedule at compile time and reports what it lacks.
 template <class S>
 struct schedule_fits {
   static_assert(rate_schedule<S>,
@@ -107,14 +107,14 @@ struct schedule_fits {
 };
 
 namespace detail {
-// p: how many times decay_steps went by; whole ones only, with staircase.
+// Returns p = global_step / decay_steps; with staircase it is rounded down.
 constexpr double periods(std::int64_t global_step, double decay_steps, bool staircase) {
   const double p = static_cast<double>(global_step) / decay_steps;
   return staircase ? portable_math::floor(p) : p;
 }
 // (1 + cos(pi x)) / 2: from 1 at 0 down to 0 at 1.
 constexpr double half_cosine(double x) { return 0.5 * (1 + portable_math::cos_pi(x)); }
-// From a at share 0 to b at share 1.
+// Returns the linear interpolation between a, at share 0, and b, at share 1.
 constexpr double between(double a, double b, double share) { return a + portable_math::product(b - a, share); }
 }  // namespace detail
 

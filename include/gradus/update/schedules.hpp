@@ -1,5 +1,5 @@
-// This header includes and lists every schedule, for the umbrella, the tables in docs/schedules.md, and tests that run
-// over all.
+// This header includes and lists every schedule, for gradus.hpp, the tables in docs/schedules.md, and tests that run
+// over all schedules.
 #pragma once
 #include "schedules/cosine.hpp"
 #include "schedules/decay.hpp"
@@ -20,8 +20,8 @@ struct schedule_list {
   }
 };
 
-// Those that are functions of the step alone, in the order of the page. (reduce_on_plateau listens; what sequence.hpp
-// makes of others is none of its own.)
+// The schedules that are functions of the step alone, in the order of the page. (reduce_on_plateau is not in the list,
+// since it observes a value; nor are those of sequence.hpp, which combine other schedules.)
 using all_schedules =
     schedule_list<constant, exponential_decay, natural_exp_decay, inverse_time_decay, polynomial_decay,
                   piecewise_constant, cosine_decay, cosine_decay_restarts, linear_cosine_decay,

@@ -1,6 +1,6 @@
 // This header describes the settings of a policy as a table: name, member, and the range in which its formula is valid.
-// The table determines the checks when an update is made, and at each step of a setting that follows a schedule
-// (update/vary.hpp).
+// The table determines the checks that run when an update is made and, for a setting that follows a schedule, at each
+// step (update/vary.hpp).
 //
 //   struct my_rule {
 //     double decay = 0.9;
@@ -24,21 +24,21 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// For a rule's check(): raises invalid_argument, naming rule and setting, unless `allowed`. Write `allowed` so that a
-// NaN is refused: `x > 0`, not `!(x <= 0)`.
+// Raises invalid_argument, naming rule and setting, unless `allowed`; for a rule's check(). Write `allowed` so that it
+// is false for a NaN: `x > 0`, not `!(x <= 0)`.
 constexpr void check_setting(bool allowed, std::string_view rule, std::string_view setting, double found,
                              std::string_view expected) {
   if (allowed) return;
 #if defined(__cpp_exceptions)
   raise(status::invalid_argument, rule, ": expected `", setting, "` ", expected, ", found ", found);
 #else
-  // Joining a message, and a number's text above all, would be most of a small program.
+  // The code that joins a message, above all the conversion of numbers to text, would be most of a small program.
   static_cast<void>(rule), static_cast<void>(setting), static_cast<void>(found), static_cast<void>(expected);
   raise(status::invalid_argument, "a rule's check() refused one of its settings, or a rate that its schedule gave");
 #endif
 }
 
-// No range has a NaN in it, and only `number` has infinities.
+// No range contains NaN, and only `number` contains the infinities.
 enum class setting_range : unsigned char {
   number,
   finite,
@@ -54,7 +54,7 @@ enum class setting_range : unsigned char {
 };
 
 namespace detail {
-// By the bits, which are in the order of the numbers: a board without floating point compares integers.
+// Compares the bits, which are in the order of the numbers, so that a board without floating point compares integers.
 [[gnu::always_inline]] constexpr bool is_in_range(setting_range range, double x) {
   constexpr std::uint64_t sign = 1ull << 63, infinity = 0x7ffull << 52, one = 0x3ffull << 52;
   std::uint64_t bits = std::bit_cast<std::uint64_t>(x);
@@ -114,7 +114,7 @@ public:
                     bool f = false)
       : name(n), range(r), fixed(f), type_(natural), natural_(m) {}
 
-  // The value in `of`; nothing if it is an optional that is unset.
+  // Returns the value in `of`; nullopt if it is an optional that is unset.
   [[gnu::always_inline]] constexpr std::optional<double> value(const R& of) const {
     switch (type_) {
     case real: return of.*real_;
@@ -132,7 +132,7 @@ public:
     const double most = type_ == narrow ? 0x1p31 - 1 : 0x1p53;
     return x >= -most && x <= most && x == static_cast<double>(static_cast<std::int64_t>(x));
   }
-  // x must be one that it takes.
+  // Sets the setting in `of` to x, for which takes(x) must be true.
   constexpr void set(R& of, double x) const {
     switch (type_) {
     case real: of.*real_ = x; break;
@@ -144,7 +144,7 @@ public:
     }
   }
   constexpr bool whole() const { return type_ == wide || type_ == narrow || type_ == natural; }
-  // Whether both are lines of the same member.
+  // Returns whether both are lines for the same member.
   constexpr bool operator==(const setting& other) const {
     if (type_ != other.type_) return false;
     switch (type_) {
@@ -177,7 +177,7 @@ concept has_settings = requires { R::settings().size(); };
 template <class R>
 inline constexpr auto settings_of = R::settings();
 
-// The name of a policy in messages: `called` where it has no name of its own in checkpoints.
+// Returns the name of a policy in messages: `called` if it has that, else its name in checkpoints.
 template <class R>
 constexpr std::string_view setting_owner() {
   if constexpr (requires { std::string_view{R::called}; })
@@ -188,7 +188,8 @@ constexpr std::string_view setting_owner() {
     return "this policy";
 }
 
-// Pieces::all, string_views, in one text that is made when compiling: a program without exceptions joins none.
+// Joins the string_views in Pieces::all into one text at compile time, so that a program without exceptions needs no
+// code for it.
 template <class Pieces>
 inline constexpr auto constant_text = [] {
   constexpr std::size_t size = [] {
@@ -219,7 +220,7 @@ inline constexpr auto line_text = constant_text<line_pieces<P, I>>;
   const std::string end = usual.has_value() ? text(", or leave it out for ", *usual) : std::string();
   raise(status::invalid_argument, expected, ", found ", found, "; give a value in that range", end);
 }
-// The value that a schedule gave to a setting, in the step that follows `step` finished ones.
+// Raises for the value that a schedule gave to a setting, in the step that follows `step` finished ones.
 [[noreturn, gnu::cold, gnu::noinline]] inline void refuse_scheduled(std::string_view owner, std::string_view name,
                                                                     setting_range range, bool whole,
                                                                     [[maybe_unused]] double found,
@@ -237,8 +238,8 @@ constexpr void check_rate(std::string_view owner, double rate, std::int64_t step
   if (!is_in_range(range, rate)) refuse_scheduled(owner, "rate", range, false, rate, step);
 }
 
-// Line I of the table, of which everything but the value is known when compiling. Without exceptions, as on a board,
-// the message leaves the value out: the conversion of numbers would be most of a small program.
+// Checks line I of the table, of which everything but the value is known at compile time. Without exceptions, as on a
+// board, the message leaves the value out, since the conversion of numbers would be most of a small program.
 template <std::size_t I, class P>
 [[gnu::always_inline]] constexpr void check_line(const P& p) {
   constexpr auto line = settings_of<P>[I];

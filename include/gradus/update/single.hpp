@@ -1,6 +1,6 @@
-// A single is one rule with the policies that stand beside it, as the sweep over memory sees it (cpu/sweep.hpp): it
-// says which arrays lie beside a variable, and the constants of a step. `composed` (update/composed.hpp) is one of
-// these, or several.
+// A single_update is one rule with the policies beside it, as the sweep over memory uses it (cpu/sweep.hpp): it lists
+// the arrays beside a variable, and computes the constants of a step. `composed` (update/composed.hpp) holds one or
+// several.
 #pragma once
 #include <string>
 
@@ -15,19 +15,19 @@ namespace gradus::inline GRADUS_BUILD {
 
 // An array beside a variable, of its shape and type: a slot of the rule, or the average.
 struct mirror {
-  std::string_view slot;       // what the rule calls it: "m"; the average is "average"; empty: not kept
-  std::string_view optimizer;  // what TensorFlow's checkpoints call it: "Adam", then "Adam_1", ...
+  std::string_view slot;       // the rule's name for it: "m"; the average is "average"; empty: not kept
+  std::string_view optimizer;  // its name in TensorFlow's checkpoints: "Adam", then "Adam_1", ...
   std::size_t number = 0;
   double initial = 0.0;
   bool starts_as_variable = false;  // initially a copy of the variable instead
 };
-// "w/Adam_1": TensorFlow's name of a mirror of w.
+// Returns TensorFlow's name of a mirror of a variable w, such as "w/Adam_1".
 inline std::string checkpoint_name(std::string_view variable, const mirror& m) {
   return m.number == 0 ? text(variable, "/", m.optimizer) : text(variable, "/", m.optimizer, "_", m.number);
 }
 
 namespace detail {
-// The placeholder for a missing policy.
+// Placeholders for missing policies.
 struct no_clip {
   using policy_for = kind::clip;
   static constexpr bool needs_norm = false;
@@ -39,8 +39,8 @@ struct no_average {
   constexpr double new_share(std::int64_t) const { return 0; }
 };
 
-// A clip beside a rule works by one factor for all gradients, by a factor for each column, or as a part of a chain at
-// its head.
+// A clip beside a rule applies one factor to all gradients, or a factor to each column, or becomes the first part of a
+// chain.
 template <class Clip>
 concept scales_all = requires(const Clip& c) {
   { c.scale(1.0) } -> std::convertible_to<double>;
@@ -58,14 +58,15 @@ auto rule_behind(const Clip& clip, const Rule& rule) {
 }
 }  // namespace detail
 
-// The inputs of one step, in the type of the variable: a rule's constants, and how much of theta the average takes.
+// The inputs of one step, in the type of the variable: the constants of the rule, and the share of theta in the
+// average.
 template <class Rule, class T>
 struct step_constants {
   typename Rule::template constants<T> rule;
   T new_share;
 };
 
-// Scaled: gradients come with a factor even without a clip (loss scale, accumulation).
+// `Scaled` is true if gradients have a factor even without a clip (loss scale, accumulation).
 template <class Rule, class Schedule, class Clip, class Average, bool Scaled = false>
 class single_update {
 public:
@@ -105,7 +106,7 @@ public:
     }
   }
 
-  // Whether the rate has one owner. Varied: a vary<&rule::rate> sets it.
+  // Raises unless the learning rate has exactly one owner. `Varied` is true if a vary<&rule::rate> sets it.
   template <bool Varied>
   constexpr void check_owner() const {
     if constexpr (has_schedule || Varied) {
@@ -158,7 +159,7 @@ public:
       if (k < slot_count) return rule_.slot_dims(k, variable);
     return variable;
   }
-  // The mirror to evaluate with in the variable's place; mirror_count if there is none.
+  // Returns the mirror that evaluation uses in the variable's place; mirror_count if there is none.
   static constexpr bool has_evaluation_copy = has_average || requires { rule_type::evaluates_at; };
   std::size_t evaluation_mirror() const {
     if constexpr (has_average) return slot_count;
@@ -170,7 +171,7 @@ public:
     return mirror_count;
   }
 
-  // The learning rate of the step that follows `step` finished ones.
+  // Returns the learning rate of the step that follows `step` finished ones.
   constexpr double rate(std::int64_t step) const {
     if constexpr (has_schedule)
       return detail::value_at(schedule_, step) * rate_factor_;
@@ -180,7 +181,7 @@ public:
       return rule_.rate.value_or(0.0) * rate_factor_;  // it has one, or the constructor raised
   }
 
-  // The constants of the step that follows `step` finished ones, in T.
+  // Returns the constants of the step that follows `step` finished ones, in T.
   template <class T>
   constants<T> prepare(std::int64_t step) const {
     T share = T(0);
@@ -203,12 +204,12 @@ public:
     return {detail::convert_constants<rule_type, T, double>(c.rule), static_cast<T>(c.new_share)};
   }
 
-  // This runs once per step, after every variable.
+  // Ends a step: call it once per step, after the last variable.
   void finish(std::int64_t step) {
     if constexpr (detail::has_shared<rule_type>) detail::finish_shared(rule_, shared_, {step, rate(step)}, rule_);
   }
-  // The same where settings follow a schedule: they are those of the step to come by now; `done` and `rate` were those
-  // of the finished step. It also serves a step that was left out.
+  // Does the same where settings follow a schedule. The rule then already has the settings of the next step; `done` and
+  // `rate` are those of the finished step. pass_varied is for a step that was left out.
   void finish_varied(std::int64_t step, const rule_type& done, double rate) {
     if constexpr (detail::has_shared<rule_type>) detail::finish_shared(rule_, shared_, {step, rate}, done);
   }
@@ -244,10 +245,12 @@ public:
   }
 
 private:
-  // Such a rule has constants of a settled rate, in float (update/float_constants.hpp): a step computes none in double.
+  // True if the rule has constants of a settled rate, in float (update/float_constants.hpp), so that a step computes
+  // none in double.
   static constexpr bool settles = !has_schedule && requires { &rule_type::prepare_settled; };
 
-  // These are not constexpr and stand apart: a program that cannot get here does not carry their texts.
+  // These functions are separate and not constexpr, so that a program that cannot reach them does not contain their
+  // texts.
   template <bool Varied>
   struct two_owners_pieces {
     static constexpr std::string_view all[] = {"the learning rate has two owners: ",

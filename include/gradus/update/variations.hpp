@@ -1,5 +1,5 @@
-// This header joins the `vary` policies of an update (update/vary.hpp): the settings they set, and their values at a
-// step.
+// This header combines the `vary` policies of an update (update/vary.hpp): it finds the settings that they set, and
+// computes their values at a step.
 #pragma once
 #include <tuple>
 
@@ -31,7 +31,7 @@ consteval bool varies_rate_in() {
     return false;
 }
 
-// The value for a step of the rule. Raises where the setting cannot take it.
+// Returns the value for a step of the rule. Raises if the setting cannot take it.
 template <class V>
 double checked_value(const V& v, std::int64_t step) {
   const double x = value_at(v.follows, step);
@@ -62,7 +62,7 @@ public:
   template <std::size_t I>
   static constexpr bool of_rate = varies_rate<branch<I>>;
   static constexpr bool one_owner = (!(B::has_schedule && varies_rate<B>)&&...);
-  // The steps of the rule are not those of the training, by a number that changes.
+  // True if the number of micro-batches for a step of the rule follows a schedule.
   static constexpr bool of_pace = (varies_in<Policies, Accumulation>() || ...);
 
   explicit constexpr variations(const Policies&... policies) : all_(std::tuple_cat(variation_of(policies)...)) {
@@ -91,8 +91,8 @@ public:
     return rate;
   }
 
-  // Accumulation by a number of micro-batches that may follow a schedule, of steps of the rule (Optax's
-  // every_k_schedule).
+  // Returns the number of finished steps of the rule. The number of micro-batches that are accumulated for each may
+  // follow a schedule of steps of the rule (Optax's every_k_schedule).
   std::int64_t rule_step(const Accumulation& accumulation, std::int64_t global_step) const {
     if constexpr (of_pace)
       return pace_at(global_step).step;
@@ -113,7 +113,7 @@ public:
     each([&](const auto& v) { set_one(v, checked_value(v, step), branches, a, n, l); });
     std::apply([](const auto&... b) { (b.check(), ...); }, branches);
   }
-  // Does the same for a step that may never be made: it refuses nothing.
+  // Does the same for a step that may never be made, so it raises nothing.
   void look_ahead(std::tuple<B...>& branches, Accumulation& a, Noise& n, LossScale& l, std::int64_t global_step) {
     if constexpr (of_pace) pace_ = pace_at(global_step);
     const std::int64_t step = rule_step(a, global_step);
@@ -124,7 +124,7 @@ public:
   }
 
 private:
-  // Returns the step of the rule that a micro-batch belongs to, and the first of that step's micro-batches.
+  // The step of the rule that a micro-batch belongs to, and the first of that step's micro-batches.
   struct pace {
     std::int64_t step = 0, first = 0;
   };

@@ -1,4 +1,4 @@
-// `vary` makes any number that a policy lets you set a function of the step:
+// `vary` makes any numeric setting of a policy a function of the step:
 //
 //   gradus::updater u{gradus::adam{}, gradus::vary<&gradus::adam::beta1>(gradus::one_cycle{...}),
 //                     gradus::vary<&gradus::clip_by_global_norm::max_norm>([](std::int64_t step) { return ...; }),
@@ -6,12 +6,12 @@
 //
 // The member is set before each step, in every part of the update that is of its class (chains, groups, the clip, the
 // average, the accumulation, the noise and the loss scale included), and its value is checked as at construction. An
-// update with vary<member>(constant{c}) gives the bits of one whose member is c. Where a rule keeps the product of a
-// setting over the steps (Adam's beta1_power), the product is of the values that the steps had.
+// update with vary<member>(constant{c}) gives the same bits as one whose member is c. Where a rule keeps the product of
+// a setting over the steps (Adam's beta1_power), it is the product of the values at those steps.
 //
-// vary<&rule::rate> owns the rate as a schedule beside the rule does; then there is neither another schedule nor a
-// `.rate`. A setting that only starts something (initial_accumulator_value) is taken at step 0. One that decides the
-// shapes of slots (soap::max_precondition_dim) must keep its value.
+// vary<&rule::rate> sets the rate as a schedule beside the rule does; then neither another schedule nor `.rate` may be
+// given. A setting that is only an initial value (initial_accumulator_value) has its value of step 0. A setting that
+// decides the shapes of slots (soap::max_precondition_dim) must keep its value.
 #pragma once
 #include <string>
 #include <tuple>
@@ -22,7 +22,7 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// A setting of Owner that follows a schedule. Rate: it is the rate of a rule.
+// A setting of Owner that follows a schedule. Rate is true if it is the rate of a rule.
 template <class Owner, rate_schedule Schedule, bool Rate = false>
 struct varied {
   using policy_for = kind::variation;
@@ -31,7 +31,7 @@ struct varied {
   setting<Owner> what;
   Schedule follows;
 
-  // How a cluster sends one: the setting by its name.
+  // A cluster serializes it with these two functions: the setting by its name.
   std::tuple<std::string, Schedule> sent_as() const { return {std::string(what.name), follows}; }
   static varied from_sent(const std::tuple<std::string, Schedule>& sent)
     requires detail::has_settings<Owner>
@@ -54,7 +54,7 @@ struct member_of<T R::*> {
   static constexpr bool is_member = std::is_object_v<T>;
   static constexpr bool is_number = requires(T R::*m) { setting<R>{{}, m}; };
 };
-// The line of a member in its owner's table; of an owner without one, a line that allows every number.
+// Returns the line of a member in its owner's table; for an owner without a table, a line that allows every number.
 template <auto Member>
 constexpr auto line_of() {
   using owner = typename member_of<decltype(Member)>::owner;
@@ -132,7 +132,7 @@ constexpr auto vary(const Schedule& schedule) {
     return varied<typename member::owner, Schedule, detail::is_rate<Member>()>{detail::line_of<Member>(), schedule};
   }
 }
-// A setting was not named.
+// Reports at compile time that no setting was named.
 template <class... T>
 constexpr auto vary(const T&...) {
   static_assert(sizeof...(T) > 1000,
@@ -158,8 +158,8 @@ void set_in(P& p, const setting<Owner>& what, double x) {
     what.set(p, x);
 }
 // `static constexpr auto powers()` names the settings of which a rule keeps products: for each number of its shared
-// state the member, or nullptr. The state holds the product up to the step to come. A step that was left out gives its
-// factor back, and the one of the step that comes instead takes its place.
+// state the member, or nullptr. The state holds the product up to the step to come. After a step that was left out,
+// this replaces its factor by that of the step that comes instead.
 template <class R>
 void exchange_factors(const R& next, const R& skipped, auto& state) {
   if constexpr (requires { next.exchange(skipped, state); }) {

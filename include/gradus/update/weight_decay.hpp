@@ -13,8 +13,8 @@ enum class decay_mode {
   coupled              // g <- g + strength * theta: the L2 penalty, PyTorch's Adam(weight_decay=...) and SGD
 };
 
-// weight_decay{0.01, matrices{}}: variables of the mask decay; the others are left alone. With a sparse gradient only
-// the rows that it lists decay, as in tf.contrib. Loshchilov & Hutter 2019, arXiv:1711.05101.
+// weight_decay{0.01, matrices{}}: variables that the mask chooses decay; the others are left alone. With a sparse
+// gradient only the rows that it lists decay, as in tf.contrib. Loshchilov & Hutter 2019, arXiv:1711.05101.
 template <variable_mask Mask = all_variables>
 class weight_decay {
 public:
@@ -59,7 +59,7 @@ public:
     else
       theta = theta - c.keep * theta;
   }
-  // How a cluster sends one.
+  // A cluster serializes it with these two functions.
   std::tuple<double, Mask, decay_mode> sent_as() const { return {strength, where_, mode}; }
   static weight_decay from_sent(const std::tuple<double, Mask, decay_mode>& sent) {
     return weight_decay(std::get<0>(sent), std::get<1>(sent), std::get<2>(sent));

@@ -1,7 +1,7 @@
-// This stage turns batches of data into the inputs of a canned model: features through the layout of its columns,
-// weights of examples as they are, labels as numbers of classes. It runs in a given number of threads.
+// This stage turns batches of data into the inputs of a canned model: features pass through the layout of its columns,
+// weights of examples are unchanged, and labels become class numbers. It runs in a given number of threads.
 //
-// In the data a label is a component by itself: a number, or a text (uint8, the bytes along the last axis) where the
+// In the data a label is a separate component: a number, or a string (uint8, the bytes along the last axis) where the
 // head has a label_vocabulary.
 #pragma once
 #include <string>
@@ -14,7 +14,7 @@
 namespace gradus::inline GRADUS_BUILD {
 
 struct canned_input_options {
-  int parallel = 0;  // threads of the stage that reads columns; 0: the one that pulls batches
+  int parallel = 0;  // threads of the stage that reads columns; 0: the thread that pulls batches
 };
 
 namespace detail {
@@ -22,14 +22,15 @@ namespace detail {
 // The name of the component from which a model without columns takes the number of examples of a batch.
 inline constexpr std::string_view rows_component = "examples";
 
-// Labels of one component: strings become numbers, numbers are checked.
+// Reads the labels of one component: strings become numbers, numbers are checked.
 class label_reader {
 public:
-  // Errors, invalid_argument: a vocabulary with labels that are no strings; strings without a vocabulary.
+  // Raises invalid_argument for a vocabulary with labels that are not strings, and for strings without a vocabulary.
   label_reader(const component& label, const any_head& head);
   // Returns the result's type: int64 for strings, else unchanged.
   const component& part() const { return part_; }
-  // Errors, invalid_argument: a string that the vocabulary does not have; a number outside of the head's classes.
+  // Raises invalid_argument for a string that the vocabulary does not have, and for a number outside of the head's
+  // classes.
   void read(const const_tensor_view& from, tensor_view to) const;
 
 private:
@@ -41,8 +42,8 @@ private:
 
 }  // namespace detail
 
-// `layout` may be null: a model without columns. Errors: not_found for a label that the data have not; those of the
-// layout and of labels.
+// Returns the input with the stage behind it. `layout` is null for a model without columns. Raises not_found for a
+// label that is not in the data, and the errors of the layout and of labels.
 estimator_input canned_input(estimator_input in, gradus::mode m, const feature_layout_settings* layout,
                              const any_head& head, const canned_input_options& o = {});
 

@@ -70,7 +70,7 @@ GRADUS_BODY void label_reader::read(const const_tensor_view& from, tensor_view t
   if (from.size_bytes() != 0) std::memcpy(to.mutable_data(), from.data, from.size_bytes());
 }
 
-// What the stage calls for each batch.
+// The function that the stage calls for each batch.
 struct canned_stage {
   std::optional<feature_layout> layout;
   components kept;  // besides labels

@@ -13,7 +13,8 @@ GRADUS_BODY double linear_rate_of(double most, std::size_t columns) {
   return std::min(most, 1 / std::sqrt(static_cast<double>(columns)));
 }
 
-// Scopes of a model are TensorFlow's names of variables, so no tensor may have them before.
+// Opens a scope of the model. Scopes give variables TensorFlow's names, so no tensor may have the name of a scope
+// already.
 GRADUS_BODY graph::scope model_scope(graph& g, std::string_view name) {
   if (g.find(name) >= 0)
     raise(status::failed_precondition, text("a canned estimator: the graph has a tensor \"", name,
@@ -95,7 +96,7 @@ GRADUS_BODY value baseline_logits(const named_tensors& features, int units) {
   const value any = features.begin()->second;
   shape rows = any.dims();
   while (rows.rank > 1) --rows.rank;
-  const value zero = broadcast_to(g.constant(0), rows);  // as many as the batch has
+  const value zero = broadcast_to(g.constant(0), rows);  // as many rows as the batch has
   return expand_dims(zero, -1) + bias;
 }
 

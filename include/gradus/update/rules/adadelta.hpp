@@ -5,9 +5,9 @@
 //   theta <- theta - rate u
 //   d <- rho d + (1 - rho) u^2                  accum_update, from 0
 //
-// Zeiler 2012, arXiv:1212.5701, which has rate 1. tf.train.AdadeltaOptimizer's default rate of 0.001 is far from it;
-// PyTorch: rate 1, rho 0.9, epsilon 1e-6; Optax: rho 0.9, epsilon 1e-6. All compute the same. Sparse gradients: only
-// listed rows of theta and of the slots change.
+// Zeiler 2012, arXiv:1212.5701, which has rate 1. tf.train.AdadeltaOptimizer's default rate is 0.001, far from it;
+// PyTorch has rate 1, rho 0.9, epsilon 1e-6, and Optax rho 0.9, epsilon 1e-6. All compute the same formula. With sparse
+// gradients only the listed rows of theta and of the slots change.
 //
 // Source: Zeiler 2012, arXiv:1212.5701
 // TensorFlow: `train.AdadeltaOptimizer`

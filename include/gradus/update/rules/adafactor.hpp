@@ -17,13 +17,15 @@
 // weight_decay_rate is weight_decay. PyTorch (Adafactor) is form relative: lr is rate (there 0.01), beta2_decay is
 // -decay_rate, eps is {eps1, min_parameter_rms}, d is clipping_threshold. Keras (Adafactor) is form relative with rate
 // 0.001, epsilon 1e-30 and eps1 0; epsilon_2 is min_parameter_rms.
-// Axes: optax takes the two longest (of equal ones the last), and factors only if both have min_dim_size_to_factor;
-// relative takes the last two of every tensor of rank 2 or more. Slots are called as there: v_row, v_col, v, m;
-// relative: row_var, col_var, variance, m. Of them a variable has only those that it needs, in their own small shapes.
+// Axes: optax takes the two longest axes (of equal ones the last), and factors only if both have at least
+// min_dim_size_to_factor elements; relative takes the last two axes of every tensor of rank 2 or more. Slots have the
+// names that they have in those libraries: v_row, v_col, v, m; relative: row_var, col_var, variance, m. A variable has
+// only the slots that it needs, in their own small shapes.
 //
-// Cost: theta, g, and v or m if kept, once as any rule; g and theta once more for the means and rms(theta); and for
-// rms(u) of a factored tensor, which cannot be known before the means are, g a third time (not with clipping_threshold
-// unset). Sparse gradients are made dense. t counts the steps of the optimizer (PyTorch: of each variable).
+// Cost: a step reads theta, g, and v or m if kept, once, as any rule does; g and theta once more for the means and
+// rms(theta); and g a third time for rms(u) of a factored tensor, which needs the means first (not if
+// clipping_threshold is unset). Sparse gradients are made dense. t counts the steps of the optimizer (PyTorch: of each
+// variable).
 //
 // Source: Shazeer & Stern 2018, arXiv:1804.04235
 // TensorFlow: Keras `Adafactor`: `.rate = 0.001, .form = adafactor_form::relative, .epsilon = 1e-30, .eps1 = 0`
@@ -161,7 +163,7 @@ private:
     }
     return by;
   }
-  // theta <- (1 - decay) theta - u, with u's mean if there is momentum.
+  // theta <- (1 - decay) theta - u; with momentum, the running mean of u instead of u.
   template <class T>
   struct stepping {
     T by, decay, momentum, fresh;
@@ -277,7 +279,7 @@ private:
     relative() ? with(divided) : with(scaled);
   }
 
-  // The running means, in one pass over g, and the sum of squares of theta.
+  // Updates the running means, in one pass over g, and returns the sum of squares of theta.
   template <class T, class Math>
   double average(const tensor_step<T>& t, const detail::factored_axes& a, const constants<double>& c, T* row_means,
                  T* column_means, T* room) const {
@@ -323,7 +325,7 @@ private:
     return squares;
   }
 
-  // So that u = g r k (optax) or g / sqrt(r k) (relative), r of the row and k of the column.
+  // Computes the factors r of the rows and k of the columns, such that u = g r k (optax) or g / sqrt(r k) (relative).
   template <class T, class Math>
   void make_factors(const detail::factored_axes& a, const T* row_means, const T* column_means, T* row_factors,
                     T* column_factors, T* room) const {
@@ -335,7 +337,7 @@ private:
       using N = decltype(x);
       return root ? N(T(1)) / sqrt(x) : x;
     };
-    // x / mean, and x as they enter u.
+    // `divide` computes the factor of x / mean, `copy` that of x, as they enter u.
     const auto divide = [=](T* to, const T* x, const T* sum, std::size_t n) {
       Math::map(
           n,

@@ -4,8 +4,8 @@
 //   theta <- theta - rate g / (sqrt(a) + epsilon)
 //
 // Duchi, Hazan & Singer 2011, JMLR 12. TensorFlow 1.x: tf.train.AdagradOptimizer, which has no epsilon (here 0); its
-// initial accumulator is the guard. PyTorch: initial_accumulator_value 0, epsilon 1e-10. Keras: epsilon 1e-7. Optax:
-// epsilon 1e-7 under the root. Sparse gradients: only listed rows of theta and a change.
+// initial accumulator prevents the division by 0. PyTorch: initial_accumulator_value 0, epsilon 1e-10. Keras: epsilon
+// 1e-7. Optax: epsilon 1e-7 under the root. With sparse gradients only the listed rows of theta and a change.
 //
 // Source: Duchi, Hazan & Singer 2011
 // TensorFlow: `train.AdagradOptimizer`

@@ -4,10 +4,11 @@
 //   Q <- Q + g^2                                gradient_squared_accumulator, from initial_accumulator_value
 //   theta <- - rate sign(G) max(|G| - T l1, 0) / (T l2 rate + sqrt(Q)),     T = global_step + 1
 //
-// Duchi, Hazan & Singer 2011, JMLR 12, in the form of tf.train.AdagradDAOptimizer. Where theta starts is forgotten by
-// the first step. T is the updater's global_step, so it counts steps without this variable too, and a row that is seen
-// late is regularized for all of them. TensorFlow never advances the step by itself; an updater does, once per apply.
-// Sparse gradients: only listed rows change. PyTorch and Optax have no equivalent.
+// Duchi, Hazan & Singer 2011, JMLR 12, in the form of tf.train.AdagradDAOptimizer. The initial theta has no effect
+// after the first step. T is the updater's global_step + 1, so it also counts steps in which this variable had no
+// gradient, and a row whose first gradient comes late is regularized for all of them. TensorFlow never advances the
+// step by itself; an updater does, once per apply. With sparse gradients only the listed rows change. PyTorch and Optax
+// have no equivalent.
 //
 // Source: Duchi, Hazan & Singer 2011
 // TensorFlow: `train.AdagradDAOptimizer`; the step is the updater's global_step

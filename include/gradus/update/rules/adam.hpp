@@ -4,9 +4,10 @@
 //   v <- v + (1 - beta2)(g^2 - v)               second moment, from 0
 //   theta <- theta - alpha m / (sqrt(v) + epsilon),   alpha = rate sqrt(1 - beta2^t) / (1 - beta1^t)
 //
-// Kingma & Ba 2015, arXiv:1412.6980, the form just before section 2.1, so epsilon is their epsilon-hat. TensorFlow 1.x
-// agrees; it keeps the powers of beta as running products, as here, but in float32 (here in double). PyTorch and Optax
-// put epsilon inside the bias correction: their epsilon equals this one divided by sqrt(1 - beta2^t).
+// This is the form just before section 2.1 of Kingma & Ba 2015, arXiv:1412.6980, so epsilon is their epsilon-hat.
+// TensorFlow 1.x has the same form; it keeps the powers of beta as running products, as here, but in float32 (here in
+// double). PyTorch and Optax put epsilon inside the bias correction: their epsilon equals this one divided by sqrt(1 -
+// beta2^t).
 //
 // Source: Kingma & Ba 2015, arXiv:1412.6980
 // TensorFlow: `train.AdamOptimizer`: `.sparse = sparse_mode::decay_all`; `contrib.opt.LazyAdamOptimizer`: the default,

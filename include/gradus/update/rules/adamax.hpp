@@ -4,10 +4,10 @@
 //   torch       u <- max(beta2 u, |g| + epsilon),   theta <- theta - rate / (1 - beta1^t) m / u           u from 0
 //   tensorflow  v <- max(beta2 v, |g|),             theta <- theta - rate / (1 - beta1^t) m / (v + epsilon)
 //
-// Kingma & Ba 2015, arXiv:1412.6980, section 7.1. `torch` is also Optax's; `tensorflow` is
+// Kingma & Ba 2015, arXiv:1412.6980, section 7.1. `torch` is also Optax's form; `tensorflow` is that of
 // tf.contrib.opt.AdaMaxOptimizer and Keras (epsilon 1e-7), both with rate 0.001; its slot is called "v". Sparse
-// gradients: tensorflow changes listed rows only; in the torch form a row that is not listed counts as gradient 0.
-// `sparse` overrules both.
+// gradients: the tensorflow form changes listed rows only; in the torch form a row that is not listed counts as
+// gradient 0. The setting `sparse` overrules both.
 //
 // Source: Kingma & Ba 2015, section 7.1
 // TensorFlow: `contrib.opt.AdaMaxOptimizer`: `.rate = 0.001, .form = adamax_form::tensorflow`; Keras: also `.epsilon =

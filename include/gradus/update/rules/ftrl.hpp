@@ -7,12 +7,13 @@
 //   q = (n'^p + beta) / rate + 2 l2             ftrl_l2::mcmahan: + l2
 //   theta <- 0 if |z| <= l1, else (sign(z) l1 - z) / q
 //
-// McMahan et al. 2013, "Ad click prediction: a view from the trenches", algorithm 1; shrinkage: TensorFlow 1.3. As
-// tf.train.FtrlOptimizer, where l2 counts twice and there is no beta; Keras has the beta; the paper has beta and counts
-// l2 once. A theta other than 0 at the start is forgotten: with z = 0 and g = 0 the first step sets it to 0. Where q
-// and z are both 0, TensorFlow's dense kernel gives 0 and its sparse kernel NaN; here both give 0. A NaN in z stays
-// visible in theta. With l1 = l2 = 0 from theta = 0 this is adagrad (learning_rate_power -0.5) or gradient_descent (0).
-// Sparse gradients: only listed rows of theta and of the slots change, and only they shrink.
+// McMahan et al. 2013, "Ad click prediction: a view from the trenches", algorithm 1; shrinkage: TensorFlow 1.3. It is
+// the same as tf.train.FtrlOptimizer, where l2 counts twice and there is no beta; Keras has the beta; the paper has
+// beta and counts l2 once. An initial theta other than 0 is lost: with z = 0 and g = 0 the first step sets it to 0.
+// Where q and z are both 0, TensorFlow's dense kernel gives 0 and its sparse kernel NaN; here both give 0. A NaN in z
+// stays visible in theta. With l1 = l2 = 0 from theta = 0 this is adagrad (learning_rate_power -0.5) or
+// gradient_descent (0). With sparse gradients only the listed rows of theta and of the slots change, and only they
+// shrink.
 //
 // Source: McMahan et al. 2013
 // TensorFlow: `train.FtrlOptimizer`; Keras: has `beta` too
@@ -70,7 +71,8 @@ struct ftrl {
   N step(N theta, N g, const constants<N>& c, N& n, N& z) const {
     return step_with([&](N sums) { return powered(sums, c); }, theta, g, c, n, z);
   }
-  // f(rule), this one, or where the power is the root, one that need not ask for it at every element.
+  // Calls f with this rule or, where the power is a square root, with a rule that does not test the power at every
+  // element.
   template <class F>
   void in_form(F f) const {
     if (learning_rate_power == -0.5)

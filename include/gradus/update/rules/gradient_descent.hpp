@@ -2,7 +2,8 @@
 //
 //   theta <- theta - rate g
 //
-// TensorFlow's GradientDescentOptimizer, PyTorch's SGD without momentum. Sparse gradients: only listed rows change.
+// It is the same as TensorFlow's GradientDescentOptimizer and PyTorch's SGD without momentum. With sparse gradients
+// only the listed rows change.
 //
 // Source: Robbins & Monro 1951
 // TensorFlow: `train.GradientDescentOptimizer`

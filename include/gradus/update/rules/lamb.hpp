@@ -5,9 +5,9 @@
 //   theta <- theta - rate |theta| / |u| u       |.| is the norm over the whole tensor; ratio 1 if a norm is 0
 //
 // You et al. 2020, arXiv:1904.00962, without its clip of |theta|, as in Optax (lamb: weight_decay 0, no default rate)
-// and Keras (epsilon 1e-7). PyTorch has no equivalent. One more read of theta, g, m and v than an elementwise rule.
-// Sparse gradients: a row that is not listed counts as gradient 0; with sparse_mode::lazy it stays, and the norms are
-// those of the listed rows.
+// and Keras (epsilon 1e-7). PyTorch has no equivalent. A step reads theta, g, m and v once more than an elementwise
+// rule. Sparse gradients: a row that is not listed counts as gradient 0; with sparse_mode::lazy it does not change, and
+// the norms are those of the listed rows.
 //
 // Source: You et al. 2020, arXiv:1904.00962
 // TensorFlow: Keras `Lamb`: `.epsilon = 1e-7`

@@ -9,9 +9,9 @@
 // trust_coefficient), `optax` is optax.lars (weight_decay 0). The buffer holds steps already multiplied by the rate.
 // Variables whose name contains one of skip_list (biases, norms) take trust 1 and no decay. PyTorch has no equivalent.
 //
-// One more read of theta and g than an elementwise rule. Sparse gradients: tensorflow then runs plain momentum with the
-// rate alone on listed rows, without trust or decay (the buffer then holds gradients, as in momentum.hpp); in the optax
-// form a row that is not listed counts as gradient 0, unless sparse_mode::lazy.
+// A step reads theta and g once more than an elementwise rule. Sparse gradients: the tensorflow form runs plain
+// momentum with the rate alone on listed rows, without trust or decay (the buffer then holds gradients, as in
+// momentum.hpp); in the optax form a row that is not listed counts as gradient 0, unless sparse_mode::lazy.
 //
 // Source: You, Gitman & Ginsburg 2017, arXiv:1708.03888
 // TensorFlow: `contrib.opt.LARSOptimizer`; eeta is `trust_coefficient`
@@ -51,7 +51,7 @@ struct lars {
   }
 
   constexpr auto slots() const { return std::array{slot{"momentum", 0.0}}; }
-  // Whether a variable takes trust and decay.
+  // Returns whether a variable takes trust and decay.
   constexpr bool selects(std::string_view variable, const extents&) const {
     for (const auto part : skip_list)
       if (!part.empty() && variable.find(part) != std::string_view::npos) return false;

@@ -1,5 +1,6 @@
-// Lazy Adam is Adam that leaves rows without a gradient alone, as tf.contrib.opt.LazyAdamOptimizer; it is a name for
-// the default of `adam` (adam{.sparse = sparse_mode::decay_all} is what tf.train.AdamOptimizer's kernels do).
+// Lazy Adam is Adam that leaves rows without a gradient alone, as tf.contrib.opt.LazyAdamOptimizer; it is another name
+// for `adam`, whose default this is (adam{.sparse = sparse_mode::decay_all} does what tf.train.AdamOptimizer's kernels
+// do).
 #pragma once
 #include "adam.hpp"
 

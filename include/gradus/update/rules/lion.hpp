@@ -1,13 +1,13 @@
-// Lion makes steps of one size, in the direction of the sign of an interpolated momentum. It has one slot instead of
-// Adam's two.
+// Lion moves every element by a step of the same size, in the direction of the sign of an interpolated momentum. It has
+// one slot instead of Adam's two.
 //
 //   c = beta1 m + (1 - beta1) g                 with the m of the step before
 //   theta <- theta - rate (sign(c) + weight_decay theta)
 //   m <- beta2 m + (1 - beta2) g                from 0
 //
 // Chen et al. 2023, arXiv:2302.06675, which recommends a rate 3 to 10 times below AdamW's and a weight_decay as much
-// above it. Optax: weight_decay 1e-3, no default rate; Keras: rate 0.001, weight_decay none. sign(0) is 0. Sparse
-// gradients: a row that is not listed counts as gradient 0 (it moves by its momentum), unless sparse_mode::lazy.
+// above it. Optax has weight_decay 1e-3 and no default rate; Keras has rate 0.001 and no weight_decay. sign(0) is 0.
+// Sparse gradients: a row that is not listed counts as gradient 0 (it moves by its momentum), unless sparse_mode::lazy.
 //
 // Source: Chen et al. 2023, arXiv:2302.06675
 // TensorFlow: Keras `Lion`: `.rate = 0.001`

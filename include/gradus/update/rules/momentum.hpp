@@ -3,8 +3,9 @@
 //   a <- momentum a + g                         from 0
 //   theta <- theta - rate a                     or, with Nesterov: theta <- theta - (rate g + rate momentum a)
 //
-// Polyak 1964; Sutskever et al. 2013. TensorFlow 1.x agrees: the rate is applied when a is read, so a change of rate
-// acts at once. PyTorch's SGD is the same with dampening 0. Sparse gradients: rows without one keep theta and a.
+// Polyak 1964; Sutskever et al. 2013. As in TensorFlow 1.x, the rate is applied when a is read, so a change of rate
+// acts at once. PyTorch's SGD is the same with dampening 0. With sparse gradients, rows that are not listed keep theta
+// and a.
 //
 // Source: Polyak 1964; Sutskever et al. 2013
 // TensorFlow: `train.MomentumOptimizer`; `momentum` is `decay` here

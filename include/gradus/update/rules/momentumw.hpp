@@ -4,9 +4,9 @@
 //   a <- momentum a + g                         from 0
 //   theta <- theta - weight_decay theta - rate a            with Nesterov: - (rate g + rate momentum a)
 //
-// tf.contrib.opt.MomentumWOptimizer (Loshchilov & Hutter 2019, arXiv:1711.05101: SGDW): the decay is not multiplied by
-// the rate, so a schedule must scale it too. PyTorch's SGD weight_decay is another thing, weight_decay theta added to
-// g. Sparse gradients: only listed rows of theta and a change, and only they decay.
+// It is the same as tf.contrib.opt.MomentumWOptimizer (Loshchilov & Hutter 2019, arXiv:1711.05101: SGDW): the decay is
+// not multiplied by the rate, so a schedule must scale it too. The weight_decay of PyTorch's SGD is different: it adds
+// weight_decay theta to g. With sparse gradients only the listed rows of theta and a change, and only they decay.
 //
 // Source: Loshchilov & Hutter 2019, arXiv:1711.05101
 // TensorFlow: `contrib.opt.MomentumWOptimizer`

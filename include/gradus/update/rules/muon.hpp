@@ -8,24 +8,24 @@
 //                                     with consistent_rms: consistent_rms sqrt(max(rows, columns)) instead
 //   theta <- (1 - rate weight_decay) theta - rate scale o                  momentum, from 0
 //
-// Jordan et al. 2024, kellerjordan.github.io/posts/muon; github.com/KellerJordan/Muon. The forms differ in how weights
-// lie: `original` (PyTorch) scales for weights stored out x in, `optax` (optax.contrib.muon) and keras for in x out,
-// which is how layers here store them. Defaults of the others: original weight_decay 0, optax 0, keras 0.004 and
-// consistent_rms 0.2 (its rms_rate), rate 0.001.
+// Jordan et al. 2024, kellerjordan.github.io/posts/muon; github.com/KellerJordan/Muon. The forms differ in the layout
+// of weights: `original` (PyTorch) scales for weights stored as [out, in], `optax` (optax.contrib.muon) and `keras` for
+// [in, out], which is how layers here store them. Defaults of the others: original weight_decay 0, optax 0, keras 0.004
+// and consistent_rms 0.2 (its rms_rate), rate 0.001.
 //
-// Which variables: those of rank 2. In form original also those of rank 4, seen as [first, rest]; their scale is that
-// of the last two extents, as in the original. All others take Adam's step, as in optax, with the settings in
-// `fallback`:
+// The rule applies to variables of rank 2. In form original it also applies to those of rank 4, seen as [first, rest];
+// their scale is that of the last two extents, as in the original. All other variables take Adam's step, as in optax,
+// with the settings in `fallback`:
 //   m <- m + (1 - beta1)(g - m),   v <- v + (1 - beta2)(g^2 - v)           momentum and v, from 0
 //   theta <- theta - rate' (m' / (sqrt(v' + epsilon_root) + epsilon) + weight_decay theta)
 // With fallback.use_nesterov m' = beta1 m / (1 - beta1^(t+1)) + (1 - beta1) g / (1 - beta1^t), as optax.contrib.muon
-// does wherever its own nesterov is true. Keras puts epsilon beside the uncorrected root there, decays by the whole
-// rate, and takes rank 3 for matrices too; its first versions scaled like the original, with 6 steps and weight_decay
-// 0.1. Embeddings and the last layer, which the authors leave to AdamW too, are matrices: give them another rule with
-// `multi`.
+// does wherever its own nesterov is true. In that step Keras puts epsilon beside the uncorrected root and decays by the
+// whole rate, and it treats variables of rank 3 as matrices too; its first versions scaled like the original, with 6
+// steps and weight_decay 0.1. Embeddings and the last layer, which the authors leave to AdamW too, are matrices: give
+// them another rule with `multi`.
 //
-// Everything is computed in the variable's own type (the original: in bfloat16, so its digits differ). Sparse gradients
-// are made dense. t counts the steps of the optimizer.
+// Everything is computed in the variable's own type (the original computes in bfloat16, so its digits differ). Sparse
+// gradients are made dense. t counts the steps of the optimizer.
 //
 // Source: Jordan et al. 2024, kellerjordan.github.io/posts/muon
 // TensorFlow: Keras `Muon`: `.rate = 0.001, .form = muon_form::keras`, about `.fallback = {.rate_scale = 0.1, .epsilon
@@ -43,20 +43,21 @@ namespace gradus::inline GRADUS_BUILD {
 
 enum class muon_form { original, optax, keras };
 
-// One iteration computes from each singular value s: a s + b s^3 + c s^5.
+// One iteration maps each singular value s to a s + b s^3 + c s^5.
 struct newton_schulz_coefficients {
   double a = 3.4445, b = -4.7750, c = 2.0315;
 };
 
-// Numbers of scratch that newton_schulz needs for x [rows, columns].
+// Returns the size of the scratch memory, in elements, that newton_schulz needs for x [rows, columns].
 constexpr std::size_t newton_schulz_scratch(std::int64_t rows, std::int64_t columns) {
   const std::int64_t side = rows < columns ? rows : columns;
   return static_cast<std::size_t>(rows * columns + 2 * side * side);
 }
 
-// x [rows, columns] <- u v^T roughly, of its singular value decomposition u s v^T: x / (|x| + epsilon), then `steps`
-// times x <- a x + (b A + c A^2) x with A = x x^T (of the shorter side). After 5 steps singular values from 0.003 of
-// |x| up are in [0.68, 1.21]; a zero stays zero. Math: cpu/linear.hpp. Returns where the result is: x, or in scratch.
+// Computes approximately u v^T from x [rows, columns] with the singular value decomposition u s v^T: x / (|x| +
+// epsilon), then `steps` times x <- a x + (b A + c A^2) x with A = x x^T (of the shorter side). After 5 steps singular
+// values that were at least 0.003 |x| are in [0.68, 1.21]; a zero stays zero. Math is described in cpu/linear.hpp.
+// Returns a pointer to the result, which is x or lies in scratch; x is overwritten.
 template <class Math, class T>
 T* newton_schulz(T* x, std::int64_t rows, std::int64_t columns, int steps, double epsilon,
                  const newton_schulz_coefficients& by, T* scratch) {
@@ -89,7 +90,8 @@ T* newton_schulz(T* x, std::int64_t rows, std::int64_t columns, int steps, doubl
   return x;
 }
 
-// This is Adam's step for variables that are no matrix. Names and defaults as optax.contrib.muon's adam_...
+// The settings of Adam's step for variables that are not matrices. Names and defaults are those of optax.contrib.muon's
+// adam_...
 struct muon_fallback {
   std::optional<double> rate = {};  // unset: the rate of the matrices
   double rate_scale = 1.0;          // times this; Keras: adam_lr_ratio 0.1
@@ -159,7 +161,7 @@ struct muon {
          portable_math::product(s[3], fallback.beta2)};
   }
 
-  // Of matrices: m <- kept m + fresh g, x = from_m m + from_g g. Of the others: adam_rate ... adam_decay.
+  // For matrices: m <- kept m + fresh g, x = from_m m + from_g g. For the other variables: adam_rate ... adam_decay.
   template <class N>
   struct constants {
     N rate, decay, kept, fresh, from_m, from_g, adam_rate, adam_from_m, adam_from_g, correct_v, adam_decay;

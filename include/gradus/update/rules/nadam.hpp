@@ -8,10 +8,10 @@
 //   constant    n = beta1 m / (1 - beta1^(t+1)) + (1 - beta1) g / (1 - beta1^t)
 //   tensorflow  n = (beta1 m + (1 - beta1) g) / (1 - beta1^t), and epsilon beside the uncorrected root
 //
-// Dozat 2016, ICLR workshop. `torch`: PyTorch's NAdam (momentum_decay 0.004; releases before 2.0 had one factor mu_t
-// too many in P) and Keras (momentum_decay 1, epsilon 1e-7, rate 0.001); `constant`: Optax's nadam and nadamw (rate has
-// no default); `tensorflow`: tf.contrib.opt.NadamOptimizer (rate 0.001), slots of Adam. weight_decay is decoupled, as
-// Optax's nadamw and PyTorch's decoupled_weight_decay.
+// Dozat 2016, ICLR workshop. `torch` is the form of PyTorch's NAdam (momentum_decay 0.004; releases before 2.0 had one
+// factor mu_t too many in P) and Keras (momentum_decay 1, epsilon 1e-7, rate 0.001); `constant` that of Optax's nadam
+// and nadamw (rate has no default); `tensorflow` that of tf.contrib.opt.NadamOptimizer (rate 0.001), with the slots of
+// Adam. weight_decay is decoupled, as in Optax's nadamw and with PyTorch's decoupled_weight_decay.
 //
 // Sparse gradients: in the tensorflow form m and v decay in all rows, theta moves in listed rows only; in the others a
 // row that is not listed counts as gradient 0. sparse_mode::lazy leaves such rows alone in every form.

@@ -4,10 +4,10 @@
 //   m <- beta m + (1 - beta) g                  from 0
 //   theta <- theta - rate base^(sign_decay sign(g) sign(m)) g
 //
-// Bello et al. 2017, arXiv:1709.07417. As tf.contrib.opt.PowerSignOptimizer, whose sign_decay_fn is a schedule of
-// `sign_decay` here (vary<&power_sign::sign_decay>). PyTorch and Optax have no equivalent. Sparse gradients (refused by
-// TensorFlow): a row that is not listed counts as gradient 0, so that m decays and theta stays, unless
-// sparse_mode::lazy.
+// Bello et al. 2017, arXiv:1709.07417. It is the same as tf.contrib.opt.PowerSignOptimizer, whose sign_decay_fn is a
+// schedule of `sign_decay` here (vary<&power_sign::sign_decay>). PyTorch and Optax have no equivalent. Sparse gradients
+// (which TensorFlow does not accept): a row that is not listed counts as gradient 0, so that m decays and theta stays,
+// unless sparse_mode::lazy.
 //
 // Source: Bello et al. 2017, arXiv:1709.07417
 // TensorFlow: `contrib.opt.PowerSignOptimizer`; sign_decay_fn is a schedule of `sign_decay`

@@ -4,9 +4,9 @@
 //   eta = rate / sqrt(a),   q = theta - eta g
 //   theta <- sign(q) max(|q| - eta l1, 0) / (1 + eta l2)
 //
-// Duchi, Hazan & Singer 2011, JMLR 12. As tf.train.ProximalAdagradOptimizer, which on dense gradients takes float32
-// variables only; here any. Sparse gradients: only listed rows of theta and of the accumulator change, and only they
-// are penalized. PyTorch and Optax have no equivalent.
+// Duchi, Hazan & Singer 2011, JMLR 12. It is the same as tf.train.ProximalAdagradOptimizer, except that TensorFlow
+// takes only float32 variables on dense gradients. With sparse gradients only the listed rows of theta and of the
+// accumulator change, and only they are penalized. PyTorch and Optax have no equivalent.
 //
 // Source: Duchi, Hazan & Singer 2011
 // TensorFlow: `train.ProximalAdagradOptimizer`

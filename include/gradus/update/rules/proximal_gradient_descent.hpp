@@ -4,8 +4,9 @@
 //   q = theta - rate g
 //   theta <- sign(q) max(|q| - rate l1, 0) / (1 + rate l2)
 //
-// Duchi & Singer 2009, JMLR 10 (FOBOS). As tf.train.ProximalGradientDescentOptimizer, which on dense gradients takes
-// float32 variables only; here any. Sparse gradients: only listed rows change, and only they are penalized.
+// Duchi & Singer 2009, JMLR 10 (FOBOS). It is the same as tf.train.ProximalGradientDescentOptimizer, except that
+// TensorFlow takes only float32 variables on dense gradients. With sparse gradients only the listed rows change, and
+// only they are penalized.
 //
 // Source: Duchi & Singer 2009
 // TensorFlow: `train.ProximalGradientDescentOptimizer`

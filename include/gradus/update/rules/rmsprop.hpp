@@ -5,12 +5,13 @@
 //   mom <- momentum mom + rate g / sqrt(ms + epsilon)            centered: sqrt(ms - mg^2 + epsilon)
 //   theta <- theta - mom                        momentum, from 0
 //
-// Tieleman & Hinton 2012, lecture 6.5; centered: Graves 2013, arXiv:1308.0850. As tf.train.RMSPropOptimizer: ms starts
-// at 1, epsilon is under the root, and the buffer holds steps already multiplied by the rate, so a new rate acts
-// slowly. PyTorch: ms from 0, epsilon outside the root (1e-8), the buffer holds steps before the rate, decay (its
-// alpha) 0.99. Optax: ms from 0, else the same (epsilon 1e-8). The centered difference is not clamped: where
-// rounding makes it negative the result is NaN, as in TensorFlow; raise epsilon. Sparse gradients: only listed rows of
-// theta and of the slots change.
+// Tieleman & Hinton 2012, lecture 6.5; centered: Graves 2013, arXiv:1308.0850. As in tf.train.RMSPropOptimizer, ms
+// starts at 1, epsilon is under the root, and the buffer holds steps already multiplied by the rate, so a new rate acts
+// slowly. In PyTorch ms starts at 0, epsilon (1e-8) is outside the root, the buffer holds steps before the rate, and
+// decay (its alpha) is 0.99. In Optax ms starts at 0; otherwise it is the same (epsilon 1e-8). The centered difference
+// is not clamped: where
+// rounding makes it negative the result is NaN, as in TensorFlow; raise epsilon. With sparse gradients only the listed
+// rows of theta and of the slots change.
 //
 // Source: Tieleman & Hinton 2012, lecture 6.5
 // TensorFlow: `train.RMSPropOptimizer`
@@ -58,8 +59,8 @@ struct rmsprop {
   }
 };
 
-// RMSProp with centered=True: divided by the running standard deviation. A rule of its own, since it keeps one array
-// more for each variable.
+// RMSProp with centered=True divides by the running standard deviation. It is a separate rule, since it keeps one more
+// array for each variable.
 //
 // Source: Graves 2013, arXiv:1308.0850
 // TensorFlow: `train.RMSPropOptimizer(centered=True)`

@@ -6,12 +6,13 @@
 //   x <- (1 - c) x + c z
 //   y <- beta1 x + (1 - beta1) z                y is theta; z and x start as theta
 //
-// Defazio et al. 2024, arXiv:2405.15682, as the authors' AdamWScheduleFree. Gradients are taken at y. There is no first
-// moment: beta1 says how far y stays behind at the average. Evaluate and save the model at slot "x" (`evaluates_at`).
-// Optax's schedule_free_adamw without warm-up is the same, with x kept as (y - (1 - beta1) z) / beta1. With warm-up it
-// differs: its inner rate counts from 0, so step t goes by rate min((t - 1) / warmup_steps, 1) (the first by 0), while
-// its weights count from 1, as ours do. Keras takes c = 1/t (weight_lr_power 0 and r 0 here). Sparse gradients: a row
-// that is not listed counts as gradient 0 (its average goes on), unless sparse_mode::lazy.
+// Defazio et al. 2024, arXiv:2405.15682; it computes the same as the authors' AdamWScheduleFree. Gradients are taken at
+// y. There is no first moment: beta1 is the share of the average x in y. Evaluate and save the model at slot "x"
+// (`evaluates_at`). Optax's schedule_free_adamw without warm-up is the same, with x kept as (y - (1 - beta1) z) /
+// beta1. With warm-up it differs: its inner rate counts steps from 0, so step t has the rate min((t - 1) /
+// warmup_steps, 1) times rate (0 in the first), while its weights count steps from 1, as here. Keras takes c = 1/t
+// (weight_lr_power 0 and r 0 here). Sparse gradients: a row that is not listed counts as gradient 0 (its average goes
+// on), unless sparse_mode::lazy.
 //
 // Source: Defazio et al. 2024, arXiv:2405.15682
 // TensorFlow: Keras: weights 1/t, `.weight_lr_power = 0`

@@ -10,21 +10,22 @@
 //                     theta <- theta - rate weight_decay theta
 //                     L <- b L + (1 - b) g g^T,   R <- b R + (1 - b) g^T g
 //   every precondition_frequency-th t: the columns of Q_L by falling diagonal of Q_L^T L Q_L, exp_avg_sq's rows with
-//                     them; Q_L <- the Q of a QR decomposition of L Q_L. The same for R, of columns.
+//                     them; Q_L <- the Q of a QR decomposition of L Q_L. The same for R, with columns.
 //
-// Vyas et al. 2024, arXiv:2409.11321; github.com/nikhilvyas/SOAP, with whose steps these agree. There exp_avg is kept
-// in the turned basis and turned back and forth when the basis changes; here it stays in the variable's own basis,
-// which is the same numbers. Q_L and Q_R are kept with an eigenvector in each row (of either sign).
+// Vyas et al. 2024, arXiv:2409.11321; github.com/nikhilvyas/SOAP, with whose steps these agree. The authors' code keeps
+// exp_avg in the turned basis and turns it back and forth when the basis changes; here it stays in the variable's own
+// basis, which gives the same numbers. Q_L and Q_R are stored with an eigenvector in each row (of either sign).
 //
-// A side longer than max_precondition_dim is not turned (its L, Q are not kept). Rank 1 is plain Adam, unless
-// precondition_1d; rank 0 always; all skip the first gradient. Rank above 2 is seen as [all but the last, last]; the
-// authors' code has one matrix for every axis there.
+// A side longer than max_precondition_dim is not turned (its L or R, and its Q, are not kept). A variable of rank 1
+// takes plain Adam's step, unless precondition_1d is set; one of rank 0 always does; all skip the first gradient. A
+// variable of a rank above 2 is seen as [all but the last, last]; the authors' code has one matrix for every axis
+// there.
 //
 // Everything is computed in the variable's own type, eigenvectors too (the authors' code tries float64 where float32
-// does not converge; here vectors are orthonormal even then). Where L or R has equal or zero eigenvalues, as always
-// while a long side has seen few gradients, their vectors are any basis of that space, and steps depend on which. t and
-// the next change of basis are counted for each variable, in its slot "step": {t, steps since the last change}. Cost:
-// six products and two grams of matrices in a step. Sparse gradients are made dense.
+// does not converge; here vectors are orthonormal even then). Where L or R has equal or zero eigenvalues, as is always
+// the case for a long side after few gradients, their vectors are any basis of that space, and steps depend on which
+// basis it is. t and the next change of basis are counted for each variable, in its slot "step": {t, steps since the
+// last change}. A step costs six matrix products and two Gram matrices. Sparse gradients are made dense.
 //
 // Source: Vyas et al. 2024, arXiv:2409.11321
 // PyTorch: – (the authors' SOAP)
@@ -157,7 +158,8 @@ private:
     symmetric_eigen<Math>(a, n, scratch, q, scratch + n);
   }
 
-  // Q_L^T x Q_R, or back: Q_L x Q_R^T. In `to`, or x itself if no side is turned; both rooms are apart from x.
+  // Computes Q_L^T x Q_R, or, with `back`, Q_L x Q_R^T. Returns `to`, which holds the result, or x itself if no side is
+  // turned; neither `between` nor `to` may overlap x.
   template <class T, class Math>
   static const T* turn(const tensor_step<T>& t, const shape_of& s, const T* x, bool back, T* between, T* to) {
     if (s.turns_left) {
@@ -210,7 +212,7 @@ private:
         theta, step);
   }
 
-  // One step of the power iteration for one side, which keeps the vectors orthonormal and in order.
+  // Makes one step of the power iteration for one side, which keeps the vectors orthonormal and in order.
   template <class T, class Math>
   void turn_basis(const tensor_step<T>& t, const shape_of& s, bool left) const {
     const std::int64_t n = left ? s.m : s.n;

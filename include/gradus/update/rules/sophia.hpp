@@ -6,12 +6,12 @@
 //   h <- beta2 h + (1 - beta2) e^2              from 0, only when an estimate e is observed; optax: e instead of e^2
 //
 // where m' = m / (1 - beta1^t). Liu et al. 2023, arXiv:2305.14342. `sophia_g` is the authors' code (SophiaG): every 10
-// steps, before the step, observe e = the gradient of the loss with labels sampled from the model's own predictions;
-// batch_size is the number of examples (tokens) that the loss averages, which turns e^2 into the Gauss-Newton-Bartlett
-// estimate. With h = 0 the step is a sign step. `optax` is optax.contrib.sophia: its gamma is `rho` (0.01),
-// weight_decay 1e-4; it observes Hutchinson's estimate e = u Hu (u random signs, H the Hessian) after the step, on
-// steps 0, 10, ... PyTorch and TensorFlow have no equivalent. Sparse gradients: a row that is not listed counts as
-// gradient 0, unless sparse_mode::lazy.
+// steps, before the step, observe e, the gradient of the loss with labels sampled from the model's own predictions;
+// batch_size is the number of examples (tokens) that the loss averages over, which turns e^2 into the
+// Gauss-Newton-Bartlett estimate. With h = 0 the step is a sign step. `optax` is optax.contrib.sophia: its gamma is
+// `rho` (0.01), weight_decay 1e-4; it observes Hutchinson's estimate e = u Hu (u random signs, H the Hessian) after the
+// step, on steps 0, 10, ... PyTorch and TensorFlow have no equivalent. Sparse gradients: a row that is not listed
+// counts as gradient 0, unless sparse_mode::lazy.
 //
 //   u.observe({{"w", estimate}});               // gradus::updater, before apply
 //
@@ -88,7 +88,7 @@ struct sophia {
   }
   constexpr bool decays_all_rows() const { return sparse == sparse_mode::decay_all; }
 
-  // A new estimate e.
+  // Takes a new estimate e.
   template <class N>
   void observe(N estimate, const constants<N>& c, N&, N& h) const {
     h = c.beta2 * h + c.fresh2 * (form == sophia_form::optax ? estimate : estimate * estimate);

@@ -8,7 +8,8 @@ namespace gradus::inline GRADUS_BUILD {
 
 // initial ((1 - alpha) (1 + cos(pi s / decay_steps)) / 2 + alpha), s = min(global_step, decay_steps).
 // TensorFlow: tf.train.cosine_decay. Optax: cosine_decay_schedule(init_value, decay_steps, alpha). PyTorch:
-// CosineAnnealingLR(T_max, eta_min) with alpha = eta_min / initial, up to T_max; it rises again after, this stays.
+// CosineAnnealingLR(T_max, eta_min) with alpha = eta_min / initial, up to T_max; after T_max it rises again, while this
+// schedule stays.
 //
 // Value: initial ((1-alpha)(1 + cos πs/D)/2 + alpha), s at most D
 // Settings: `initial, decay_steps, alpha = 0`
@@ -27,13 +28,14 @@ struct cosine_decay {
   }
 };
 
-// A cosine that starts again: period i is first_decay_steps * t_mul^i long and falls from initial * m_mul^i.
+// A cosine decay with restarts: period i is first_decay_steps * t_mul^i steps long and falls from initial * m_mul^i.
 //
 //   initial ((1 - alpha) m_mul^i (1 + cos(pi f)) / 2 + alpha)      f: the share of period i that is done
 //
-// Period lengths are subtracted one by one, so a restart happens exactly at its step; TensorFlow's quotient of
-// logarithms is one rounding late at some (t_mul = 3 at the fifth restart) and gives the end of the old period there.
-// With t_mul below 1 the periods end at first_decay_steps / (1 - t_mul); from then on NaN, as in TensorFlow.
+// Period lengths are subtracted one by one, so a restart happens exactly at its step. TensorFlow computes a quotient of
+// logarithms, which at some restarts is one rounding too small (with t_mul = 3 at the fifth), so it returns the end of
+// the old period there. With t_mul below 1 the periods end at first_decay_steps / (1 - t_mul); from then on the rate is
+// NaN, as in TensorFlow.
 // TensorFlow: tf.train.cosine_decay_restarts. PyTorch: CosineAnnealingWarmRestarts(T_0, T_mult, eta_min).
 //
 // Value: initial ((1-alpha) m_mul^i (1 + cos πf)/2 + alpha), f the done share of period i, which is first_decay_steps ·
@@ -104,7 +106,7 @@ struct linear_cosine_decay {
 // (D - s) / D. The rate may be negative.
 //
 // TensorFlow (tf.train.noisy_linear_cosine_decay) draws at every evaluation; here the noise is a function of seed and
-// step, so that a resumed run meets the same. From decay_steps on only the noise goes on.
+// step, so that a resumed run has the same noise. From decay_steps on only the noise changes.
 //
 // Value: the same with (D-s)/D + N(0, initial_variance / (1+s)^variance_decay)
 // Settings: `initial, decay_steps, initial_variance = 1, variance_decay = 0.55, num_periods = 0.5, alpha = 0, beta =
@@ -126,7 +128,7 @@ struct noisy_linear_cosine_decay {
   constexpr void check() const { detail::check_length("noisy_linear_cosine_decay", "decay_steps", decay_steps); }
   double operator()(std::int64_t global_step) const { return at(global_step, unit_normal(global_step)); }
 
-  // The rate, given the draw from N(0, 1).
+  // Returns the rate, given the draw from N(0, 1).
   double at(std::int64_t global_step, double unit_normal) const {
     double s = static_cast<double>(global_step);
     if (s > decay_steps) s = decay_steps;
@@ -135,7 +137,7 @@ struct noisy_linear_cosine_decay {
     return detail::linear_cosine(initial, s, decay_steps, num_periods, alpha, beta,
                                  (decay_steps - s) / decay_steps + noise);
   }
-  // The draw of a step (Box and Muller 1958).
+  // Returns the draw from N(0, 1) of a step (Box and Muller 1958).
   double unit_normal(std::int64_t global_step) const {
     const auto step = static_cast<std::uint64_t>(global_step);
     const auto w = philox(seed)({static_cast<std::uint32_t>(step), static_cast<std::uint32_t>(step >> 32), stream, 0});

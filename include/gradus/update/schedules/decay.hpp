@@ -1,5 +1,5 @@
-// The decays of tf.train beside exponential_decay (schedule.hpp) and the cosines (cosine.hpp). `initial` is
-// TensorFlow's `learning_rate`, the value at step 0.
+// This header has the decays of tf.train other than exponential_decay (schedule.hpp) and the cosines (cosine.hpp).
+// `initial` is TensorFlow's `learning_rate`, the value at step 0.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -51,12 +51,13 @@ struct inverse_time_decay {
   }
 };
 
-// (initial - end) (1 - s / D)^power + end, where s = min(global_step, D) and D = decay_steps: from then on `end`.
+// (initial - end) (1 - s / D)^power + end, where s = min(global_step, D) and D = decay_steps; from step D on the rate
+// is `end`.
 //
 // With cycle, s = global_step and D is the next multiple of decay_steps, so the rate jumps up after each; at a multiple
 // itself it is `end`, at step 0 `initial`.
-// TensorFlow: tf.train.polynomial_decay, `end` is end_learning_rate; tf.train.linear_decay of old. Optax:
-// polynomial_schedule(init_value, end_value, power, transition_steps), linear_schedule with power 1. PyTorch:
+// TensorFlow: tf.train.polynomial_decay, where `end` is called end_learning_rate; formerly tf.train.linear_decay.
+// Optax: polynomial_schedule(init_value, end_value, power, transition_steps), linear_schedule with power 1. PyTorch:
 // PolynomialLR with end = 0.
 //
 // Value: (initial - end)(1 - s/D)^power + end, s at most D. `cycle`: D becomes the next multiple of D; at a multiple
@@ -83,7 +84,8 @@ struct polynomial_decay {
   }
 };
 
-// A list of at most `room` numbers inside the object: no heap. From braces, or from the program's own array.
+// A list of at most `room` numbers that are stored in the object, not on the heap. It is made from braces, or from an
+// array of the program.
 template <class T, std::size_t room>
 struct short_list {
   std::size_t count = 0;
@@ -100,7 +102,7 @@ struct short_list {
   constexpr std::size_t size() const { return count; }
   constexpr T operator[](std::size_t i) const { return items[i]; }
 
-  // How a cluster sends one.
+  // A cluster serializes the list with these two functions.
   constexpr std::tuple<std::uint64_t, std::array<T, room>> sent_as() const {
     std::tuple<std::uint64_t, std::array<T, room>> sent{count, {}};
     for (std::size_t i = 0; i < count; ++i) std::get<1>(sent)[i] = items[i];
@@ -120,16 +122,17 @@ private:
   }
 };
 
-// values[0] up to and including step boundaries[0], values[i] after boundaries[i - 1] up to and including
-// boundaries[i], the last value after the last boundary:
+// The rate is values[0] up to and including step boundaries[0], values[i] after boundaries[i - 1] up to and including
+// boundaries[i], and the last value after the last boundary:
 //
 //   gradus::piecewise_constant{.boundaries = {1000, 5000}, .values = {0.1, 0.01, 0.001}}
 //
-// There is one value more than boundaries, else computing the rate raises invalid_argument; at most 16 boundaries.
-// Boundaries should rise; as in TensorFlow that is not checked, and the first that is not below the step decides.
+// There must be one value more than boundaries, else computing the rate raises invalid_argument; there are at most 16
+// boundaries. Boundaries should rise; as in TensorFlow that is not checked, and the first boundary that is not below
+// the step decides.
 // TensorFlow: tf.train.piecewise_constant (a boundary belongs to the left piece). Optax piecewise_constant_schedule and
-// PyTorch's MultiStepLR take factors instead of values, and a boundary belongs to the right piece: give them
-// boundary - 1 here.
+// PyTorch's MultiStepLR take factors instead of values, and there a boundary belongs to the right piece: subtract 1
+// from each boundary here.
 //
 // Value: values[i] for boundaries[i-1] < s <= boundaries[i]
 // Settings: `boundaries` (at most 16), `values` (one more, else computing a rate raises): braces or your own arrays

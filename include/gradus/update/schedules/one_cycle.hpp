@@ -1,7 +1,7 @@
 // One-cycle schedules (Smith & Topin 2018, arXiv:1708.07120) rise from a small rate to `peak`, and fall to a much
 // smaller one. PyTorch and Optax place the corners differently, so both are here.
 //
-// A momentum that moves the other way is the same shape upside down, for instance from 0.95 to 0.85 and back:
+// A momentum that moves the other way has the same shape upside down, for instance from 0.95 to 0.85 and back:
 // {.peak = 0.85, .div_factor = 0.85 / 0.95, .final_div_factor = 1}.
 #pragma once
 #include <array>
@@ -18,8 +18,8 @@ namespace detail {
 struct corner {
   double step = 0, rate = 0;
 };
-// Corners in order of their steps. Before the first and after the last, their rates; of two at one step the later
-// counts.
+// Returns the rate at step s on the curve through the corners, which are in order of their steps. Before the first and
+// after the last corner it is that corner's rate; of two corners at one step the later counts.
 template <std::size_t N>
 constexpr double along(const std::array<corner, N>& corners, double s, annealing how) {
   std::size_t i = 1;
@@ -37,10 +37,10 @@ constexpr void check_cycle(std::string_view schedule, double pct_start, double d
 }
 }  // namespace detail
 
-// PyTorch's OneCycleLR(max_lr, total_steps, pct_start, anneal_strategy, div_factor, final_div_factor, three_phase):
-// from peak / div_factor at step 0 to peak at pct_start * total_steps - 1 (not rounded) to
+// PyTorch's OneCycleLR(max_lr, total_steps, pct_start, anneal_strategy, div_factor, final_div_factor, three_phase): the
+// rate goes from peak / div_factor at step 0 to peak at pct_start * total_steps - 1 (not rounded) to
 // peak / div_factor / final_div_factor at total_steps - 1. With three_phase it falls to peak / div_factor first, as
-// fast as it rose. After total_steps - 1 the last rate stays; PyTorch refuses.
+// fast as it rose. After total_steps - 1 the last rate stays; PyTorch raises an error there.
 //
 // Value: peak/div_factor at 0, peak at pct_start·T - 1, peak/div_factor/final_div_factor at T - 1 and after, T =
 //   total_steps; `three_phase` falls to peak/div_factor first, at 2·pct_start·T - 2

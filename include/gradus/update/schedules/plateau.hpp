@@ -5,10 +5,10 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-enum class plateau_mode { min, max };                 // what is better: less, as of a loss, or more, as of an accuracy
+enum class plateau_mode { min, max };  // whether less is better, as for a loss, or more, as for an accuracy
 enum class plateau_threshold { relative, absolute };  // PyTorch: "rel", "abs"
 
-// Multiplies the rate by `factor` when `patience` observations in a row were no better, and one more is not either.
+// Multiplies the rate by `factor` when more than `patience` observations in a row were no better than the best one.
 //
 //   better:  value < best (1 - threshold)  or  value < best - threshold       (min; relative or absolute)
 //            value > best (1 + threshold)  or  value > best + threshold       (max)
@@ -16,9 +16,10 @@ enum class plateau_threshold { relative, absolute };  // PyTorch: "rel", "abs"
 //
 // PyTorch's ReduceLROnPlateau(mode, factor, patience, threshold, threshold_mode, cooldown, min_lr, eps), with its
 // defaults and its order: an observation is one call of scheduler.step(metrics), usually after an evaluation. Optax's
-// contrib reduce_on_plateau gives a factor: use initial = 1, with product_of. A NaN is no better, in either; so here is
-// an infinity of either sign, which in PyTorch becomes a best that nothing can beat when it lies on the better side.
-// factor must be below 1: status::invalid_argument from observe, and where an update is made of it.
+// contrib reduce_on_plateau gives a factor: use initial = 1, with product_of. A NaN is never better, here or in
+// PyTorch. Here an infinity of either sign is not better either; in PyTorch an infinity on the better side becomes a
+// best value that nothing can beat. factor must be below 1; otherwise observe, and making an update with the schedule,
+// raise status::invalid_argument.
 struct reduce_on_plateau {
   using policy_for = kind::schedule;
   double initial = 0.001;
@@ -31,7 +32,7 @@ struct reduce_on_plateau {
   double min_rate = 0;  // PyTorch: min_lr
   double eps = 1e-8;
 
-  // State with its first values; leave it out.
+  // State with its initial values; do not set it.
   double rate = initial;
   double best = worst();
   std::int64_t bad_observations = 0;  // in a row
@@ -54,7 +55,7 @@ struct reduce_on_plateau {
     cooldown_left = cooldown;
     bad_observations = 0;
   }
-  // As before the first observation.
+  // Resets the state to that before the first observation.
   constexpr void restart() { rate = initial, best = worst(), bad_observations = 0, cooldown_left = 0; }
 
   template <class List>

@@ -1,10 +1,12 @@
-// These schedules are made of others: one after another, scaled, multiplied. The result is a schedule, so they nest.
+// These schedules combine others: one after another, scaled, or multiplied. The result is a schedule, so combinations
+// nest.
 //
 //   gradus::sequence(gradus::constant{0.1}, 1000, gradus::cosine_decay{.initial = 0.1, .decay_steps = 9000})
 //   gradus::linear_warmup{.peak = 0.1, .warmup_steps = 500}.then(gradus::inverse_time_decay{...})
 //   gradus::product_of(gradus::linear_warmup{.peak = 1, .warmup_steps = 500}, gradus::reduce_on_plateau{...})
 //
-// Where a part listens (reduce_on_plateau), the whole does: it passes observations, restart and remembers on.
+// Where a part observes values (reduce_on_plateau), the combination does too: it passes observe, restart and remembers
+// on.
 #pragma once
 #include "../schedule.hpp"
 
@@ -37,7 +39,7 @@ void remember_all(List& list, Parts&... parts) {
 }
 }  // namespace detail
 
-// `first` before at_step, `next` from there on, with its own steps counted from 0.
+// Follows `first` before at_step, and `next` from there on, whose own steps are counted from 0.
 template <class First, class Next>
 struct schedule_sequence {
   using policy_for = kind::schedule;
@@ -54,7 +56,8 @@ struct schedule_sequence {
     detail::check_bound("sequence", "at_step", static_cast<double>(at_step), detail::schedule_bound::not_negative);
     detail::check_all(first, next);
   }
-  // at_later_step counts from the beginning of the whole.
+  // Returns this sequence followed by `later` from at_later_step on, which counts from the beginning of the whole
+  // sequence.
   template <class Later>
   constexpr schedule_sequence<schedule_sequence, Later> then(std::int64_t at_later_step, const Later& later) const {
     return {*this, at_later_step, later};
@@ -77,9 +80,9 @@ struct schedule_sequence {
   }
 };
 
-// first, from at_step on next, from a later step on a later schedule, ...: sequence(a, 100, b, 500, c). Steps are
-// global steps; each schedule sees its own begin at 0. Optax: join_schedules({a, b, c}, {100, 500}). PyTorch:
-// SequentialLR.
+// Returns the schedule that follows first, then next from at_step on, then a later schedule from a later step on, ...:
+// sequence(a, 100, b, 500, c). The given steps are global steps; each schedule counts its own steps from 0. Optax:
+// join_schedules({a, b, c}, {100, 500}). PyTorch: SequentialLR.
 template <class First, class Next>
 constexpr schedule_sequence<First, Next> sequence(const First& first, std::int64_t at_step, const Next& next) {
   return {first, at_step, next};
@@ -90,7 +93,7 @@ constexpr auto sequence(const First& first, std::int64_t at_step, const Next& ne
   return sequence(sequence(first, at_step, next), later...);
 }
 
-// factor * schedule.
+// The value of a schedule times `factor`.
 template <class S>
 struct scaled_schedule {
   using policy_for = kind::schedule;
@@ -124,7 +127,7 @@ constexpr scaled_schedule<S> scaled(const S& schedule, double factor) {
   return {schedule, factor};
 }
 
-// a * b at every step: a rate times a share. PyTorch: ChainedScheduler of multiplicative schedules.
+// a * b at every step, for instance a rate times a share. PyTorch: ChainedScheduler of multiplicative schedules.
 template <class A, class B>
 struct schedule_product {
   using policy_for = kind::schedule;

@@ -1,15 +1,15 @@
-// Schedules that begin with a warm-up: the rate rises over warmup_steps, then stays or falls.
+// These schedules begin with a warm-up: the rate rises over warmup_steps, then stays or falls.
 #pragma once
 #include "sequence.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
-// From 0 at step 0 to 1 at warmup_steps, and 1 from there on.
+// Rises from 0 at step 0 to 1 at warmup_steps, and is 1 from there on.
 constexpr double warmed(std::int64_t global_step, std::int64_t warmup_steps) {
   return global_step >= warmup_steps ? 1.0 : static_cast<double>(global_step) / static_cast<double>(warmup_steps);
 }
-// A phase may have no steps, but not less.
+// Checks that a phase has 0 steps or more.
 constexpr void check_phase(std::string_view schedule, std::string_view setting, std::int64_t steps) {
   check_bound(schedule, setting, static_cast<double>(steps), schedule_bound::not_negative);
 }
@@ -17,8 +17,8 @@ constexpr void check_phase(std::string_view schedule, std::string_view setting, 
 
 // initial + (peak - initial) s / warmup_steps, s = min(global_step, warmup_steps): step 0 has `initial`.
 //
-//   gradus::linear_warmup{.peak = 0.1, .warmup_steps = 500}.then(gradus::cosine_decay{.initial = 0.1, .decay_steps =
-//   9500})
+//   gradus::linear_warmup{.peak = 0.1, .warmup_steps = 500}
+//       .then(gradus::cosine_decay{.initial = 0.1, .decay_steps = 9500})
 //
 // Optax: linear_schedule(init_value, end_value, transition_steps), warmup_constant_schedule. PyTorch: LinearLR with
 // start_factor = initial / peak.
@@ -36,7 +36,7 @@ struct linear_warmup {
   constexpr double operator()(std::int64_t global_step) const {
     return detail::between(initial, peak, detail::warmed(global_step, warmup_steps));
   }
-  // After the warm-up the other schedule, whose step 0 is step warmup_steps.
+  // Returns the schedule that follows `next` after the warm-up; step 0 of `next` is step warmup_steps.
   template <class Next>
   constexpr schedule_sequence<linear_warmup, Next> then(const Next& next) const {
     return {*this, warmup_steps, next};
@@ -73,7 +73,7 @@ struct warmup_cosine_decay {
   }
 };
 
-// How the last phase of warmup_stable_decay falls, p from 0 to 1: 1 - p, (1 + cos(pi p)) / 2, 1 - sqrt(p).
+// How the last phase of warmup_stable_decay falls as p goes from 0 to 1: 1 - p, (1 + cos(pi p)) / 2, 1 - sqrt(p).
 enum class decay_type { linear, cosine, one_minus_sqrt };
 
 // peak times a share that rises from min_ratio to 1 over warmup_steps, is 1 for stable_steps, and falls back to
@@ -124,7 +124,7 @@ private:
 };
 
 // peak s / warmup_steps, then peak / sqrt((s - warmup_steps + timescale) / timescale). timescale 0 stands for
-// warmup_steps, or 10000 where that is 0 too; then it is peak sqrt(warmup_steps / s).
+// warmup_steps, which gives peak sqrt(warmup_steps / s), or for 10000 where warmup_steps is 0 too.
 // Hugging Face: get_inverse_sqrt_schedule(num_warmup_steps, timescale).
 //
 // Value: peak · s/W, then peak / √((s - W + T)/T), T = `timescale`, or W, or 10000
@@ -148,8 +148,8 @@ struct inverse_sqrt {
   }
 };
 
-// factor / sqrt(d_model) * min(1 / sqrt(s), s / warmup_steps^1.5), s = global_step: up to its peak factor /
-// sqrt(d_model warmup_steps) at s = warmup_steps, then down with the root of s (Vaswani et al. 2017, arXiv:1706.03762,
+// factor / sqrt(d_model) * min(1 / sqrt(s), s / warmup_steps^1.5), s = global_step: it rises to its peak factor /
+// sqrt(d_model warmup_steps) at s = warmup_steps, then falls with the root of s (Vaswani et al. 2017, arXiv:1706.03762,
 // section 5.3). The paper counts steps from 1; global_step begins at 0, where the rate is 0.
 //
 // Value: factor / √d_model · min(1/√s, s/W^1.5); 0 at step 0
