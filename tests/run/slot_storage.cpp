@@ -172,7 +172,8 @@ TEST_CASE("int8: the code of a size is the same from wherever its search begins,
       if (detail::int8_slot::code_of(parts, begins, random, false) != code)
         FAIL("from ", begins, ": ", detail::int8_slot::code_of(parts, begins, random, false), " for ", parts,
              " parts, expected ", code);
-    const auto nearest = static_cast<std::int64_t>(detail::int8_slot::near(parts, 5)) - static_cast<std::int64_t>(below);
+    const auto nearest =
+        static_cast<std::int64_t>(detail::int8_slot::near(parts, 5)) - static_cast<std::int64_t>(below);
     CHECK(std::abs(nearest) <= 1);
   }
 }

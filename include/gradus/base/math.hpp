@@ -83,10 +83,29 @@ constexpr double root_by_digits(double x) {
 // IEEE 754 requires correct rounding. A float's root is rounded from the double's, which has more than twice the
 // digits.
 constexpr double sqrt(double x) { return std::is_constant_evaluated() ? detail::root_by_digits(x) : __builtin_sqrt(x); }
-constexpr float sqrt(float x) {
-  return std::is_constant_evaluated() ? static_cast<float>(detail::root_by_digits(static_cast<double>(x)))
-                                      : __builtin_sqrtf(x);
+[[gnu::always_inline]] constexpr float sqrt(float x) {
+  if (std::is_constant_evaluated()) return static_cast<float>(detail::root_by_digits(static_cast<double>(x)));
+#if defined(__arm__) && defined(__ARM_FP) && (__ARM_FP & 4) != 0
+  float root = 0;  // by the instruction: the compilers' builtin is a call, which sets errno
+  asm("vsqrt.f32 %0, %1" : "=t"(root) : "t"(x));
+  return root;
+#else
+  return __builtin_sqrtf(x);
+#endif
 }
+// This is true where the square root of a float is an instruction.
+inline constexpr bool sqrt_is_fast =
+#if defined(__arm__)
+#if defined(__ARM_FP) && (__ARM_FP & 4) != 0
+    true;
+#else
+    false;
+#endif
+#elif defined(__riscv) && !defined(__riscv_fdiv)
+    false;
+#else
+    true;
+#endif
 // Returns the nearest float, as the conversion does, but by integers alone, so that a board whose program has no other
 // double needs no library routines for doubles.
 constexpr float to_float(double x) {

@@ -1,5 +1,5 @@
-// A caught_signal counts how often a signal came. Several objects of a program may catch one signal: each has a count of
-// its own, and the last one restores the handler that was there before the first. POSIX only.
+// A caught_signal counts how often a signal came. Several objects of a program may catch one signal: each has a count
+// of its own, and the last one restores the handler that was there before the first. POSIX only.
 #pragma once
 #include <csignal>
 
@@ -16,8 +16,8 @@ enum class signal_use {
 
 class caught_signal {
 public:
-  // Catches the signal; with signal_use::ends only if the program does not ignore it. Raises invalid_argument, and names
-  // `who` catches it, for a number that is no signal and for a signal that cannot be caught.
+  // Catches the signal; with signal_use::ends only if the program does not ignore it. Raises invalid_argument, and
+  // names `who` catches it, for a number that is no signal and for a signal that cannot be caught.
   caught_signal(const char* who, int signal, signal_use use);
   caught_signal(const caught_signal&) = delete;
   caught_signal& operator=(const caught_signal&) = delete;

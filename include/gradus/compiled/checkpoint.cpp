@@ -2,10 +2,10 @@
 #ifndef GRADUS_COMPILED
 #define GRADUS_COMPILED
 #endif
+#include "../checkpoint/caught_signal.ipp"
 #include "../checkpoint/delta.ipp"
 #include "../checkpoint/folder.ipp"
 #include "../checkpoint/match.ipp"
-#include "../checkpoint/caught_signal.ipp"
 #include "../checkpoint/on_signal.ipp"
 #include "../checkpoint/retention.ipp"
 #include "../checkpoint/save_when.ipp"

@@ -133,15 +133,9 @@ struct lane {
 #if GRADUS_ESTIMATES
     if constexpr (estimated<T, A>) return simd::estimated_root(a.v);
 #endif
-    if constexpr (sizeof(T) == sizeof(float)) {
-#if defined(__arm__) && defined(__ARM_FP) && (__ARM_FP & 4) != 0  // the C library's only adds errno to it
-      float root;
-      asm("vsqrt.f32 %0, %1" : "=t"(root) : "t"(a.v));
-      return root;
-#else
-      return __builtin_sqrtf(a.v);
-#endif
-    } else
+    if constexpr (sizeof(T) == sizeof(float))
+      return portable_math::sqrt(a.v);
+    else
       return __builtin_sqrt(a.v);
   }
   // Returns a * b + c, with one rounding where A fuses (as `fast` does) and the machine can, with two otherwise.

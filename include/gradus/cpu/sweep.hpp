@@ -151,12 +151,14 @@ void sweep(const Composed& p, const typename Composed::template constants<T>& c,
   const detail::ready_step<N, Composed> k(c, scale);
   const detail::mirror_pointers<T, Composed::mirror_count> m(mirrors);
   constexpr auto slots = std::make_index_sequence<Composed::slot_count>{};
-  detail::in_form(p, [&](const auto& rule) __attribute__((always_inline)) {
-    detail::for_registers<N>(n, [&]<detail::extent E>(std::size_t i, std::size_t left) __attribute__((always_inline)) {
-      const N own = detail::clipped(p, k, detail::read<N, E>(g + i, left));
-      detail::step_at<E, true>(rule, k, theta, own, m, i, left, slots);
-    });
-  });
+  detail::in_form(
+      p, [&](const auto& rule) __attribute__((always_inline)) {
+        detail::for_registers<N>(
+            n, [&]<detail::extent E>(std::size_t i, std::size_t left) __attribute__((always_inline)) {
+              const N own = detail::clipped(p, k, detail::read<N, E>(g + i, left));
+              detail::step_at<E, true>(rule, k, theta, own, m, i, left, slots);
+            });
+      });
 }
 
 // Does the same as sweep where each of `columns` columns has a factor of its own: g[row, j] * factors[j] (unit-wise

@@ -388,9 +388,7 @@ GRADUS_BODY void estimator::write_evaluation(const std::string& logdir, const ev
   say(text("Saving dict for global step ", step, ": ", line));
 }
 
-GRADUS_BODY bool estimator::writes_events() const {
-  return detail::has_protozero || o_.config.save_summary_steps > 0;
-}
+GRADUS_BODY bool estimator::writes_events() const { return detail::has_protozero || o_.config.save_summary_steps > 0; }
 
 GRADUS_BODY detail::estimator_creator estimator::creator_of(built& b, const std::string& checkpoint) const {
   const gradus::mode m = b.g->mode();

@@ -16,8 +16,8 @@
 #include "../base/dtype.hpp"
 #include "../base/error.hpp"
 #include "../base/half.hpp"
+#include "../base/math.hpp"
 #include "../base/random.hpp"
-#include "../cpu/number.hpp"
 #include "../tensor/tensor.hpp"
 #include "../update/single.hpp"
 
@@ -69,16 +69,6 @@ inline constexpr dtype slot_type<slots<Type>> = Type;
 // The type that the slots are stored as.
 template <class... Policies>
 inline constexpr dtype stored_slot_type = slot_type<policy_of<kind::slot_storage, float_slots, Policies...>>;
-
-// This is true where the square root of a float is an instruction.
-inline constexpr bool has_root =
-#if defined(__arm__) && (!defined(__ARM_FP) || (__ARM_FP & 4) == 0)
-    false;
-#elif defined(__riscv) && !defined(__riscv_fdiv)
-    false;
-#else
-    true;
-#endif
 
 // Slots are stored in pieces of so many elements; for int8 a piece has one scale.
 inline constexpr std::size_t slot_piece = 64;
@@ -138,7 +128,6 @@ struct bfloat_slot {
 
 // The slot of one variable as int8: a code for each element, a scale for each piece.
 struct int8_slot {
-  using one = lane<float, portable>;
   std::int8_t* codes;
   float* scales;
 
@@ -200,8 +189,8 @@ struct int8_slot {
   // be a call of a library, at the element's last code, since most codes move little from step to step.
   static std::uint32_t near(float size, [[maybe_unused]] std::int32_t last) {
     static_assert(parts == 16, "its fourth root is 2");
-    if constexpr (has_root)
-      return static_cast<std::uint32_t>(sqrt(one(sqrt(one(size)))).v * 0.5f) & greatest_code;
+    if constexpr (portable_math::sqrt_is_fast)
+      return static_cast<std::uint32_t>(portable_math::sqrt(portable_math::sqrt(size)) * 0.5f) & greatest_code;
     else
       return static_cast<std::uint32_t>(with_sign_of(last, last)) & greatest_code;
   }
@@ -215,7 +204,8 @@ struct int8_slot {
     while (low > all) low = units(--below) * parts;
     std::uint32_t high = units(below + 1) * parts;
     for (; high <= all; high = units(++below + 1) * parts) low = high;
-    if (below == 0 && above_0) [[unlikely]] return 1;
+    if (below == 0 && above_0) [[unlikely]]
+      return 1;
     // random / 2^16 < (all - low) / (high - low), in whole numbers
     return below + ((std::uint64_t{random << 16} * (high - low)) >> 32 < all - low ? 1 : 0);
   }
