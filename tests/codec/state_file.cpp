@@ -154,6 +154,9 @@ TEST_CASE("latest_checkpoint and read_state_file") {
   CHECK(latest_checkpoint(fs, "d") == "d/m-3.ckpt");
   publish(fs, "d/checkpoint", "model_checkpoint_path: \"/abs/m-3.ckpt\"");
   CHECK(read_state_file(fs, "d")->newest == "/abs/m-3.ckpt");
+  CHECK(latest_checkpoint(fs, "d") == "d/m-3.ckpt");  // the directory was moved
+  publish(fs, "d/checkpoint", "model_checkpoint_path: \"/abs/m-5.ckpt\"");
+  CHECK(latest_checkpoint(fs, "d").empty());
   publish(fs, "d/checkpoint", "model_checkpoint_path: \"m-4.ckpt\"");
   CHECK(latest_checkpoint(fs, "d").empty());
   publish(fs, "d/checkpoint", "");

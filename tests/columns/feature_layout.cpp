@@ -117,6 +117,16 @@ TEST_CASE("what a layout refuses") {
         }) == "linear_model: there are two columns \"x\"; keep one");
   CHECK(refusal_of([&] { feature_layout({.input_layer = {embedding_column(x, 2)}, .linear_model = {again}}); }) ==
         "feature_layout: \"x\" is two different columns; make the column once and use it in both places");
+  const auto tenth = [](float v) { return v / 10; };
+  const numeric_column plain("n"), scaled("n", {.normalizer_fn = tenth}), filled("n", {.default_value = {3}});
+  for (const auto& [one, two] : {std::pair(plain, scaled), std::pair(plain, filled), std::pair(filled, scaled),
+                                 std::pair(scaled, numeric_column("n", {.normalizer_fn = tenth}))}) {
+    CHECK(refusal_of([&] { feature_layout({.input_layer = {one}, .linear_model = {two}}); }) ==
+          "feature_layout: \"n\" is two different columns; make the column once and use it in both places");
+    CHECK(refusal_of([&] { feature_layout({.input_layer = {two}, .linear_model = {one}}); }) != "");
+  }
+  for (const auto& same : {plain, scaled, filled}) feature_layout({.input_layer = {same}, .linear_model = {same}});
+  feature_layout({.input_layer = {plain}, .linear_model = {numeric_column("n")}});
   CHECK(refusal_of([&] {
           feature_layout({.linear_model = {numeric_column("y")}, .keep = {{"y", float32, {}}}});
         }) == "feature_layout: \"y\" would be two components; rename the one that is kept");

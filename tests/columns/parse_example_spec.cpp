@@ -46,6 +46,23 @@ TEST_CASE("examples are parsed as columns want them, and become rows") {
         }) == "the feature \"age\" is wanted twice");
 }
 
+TEST_CASE("a feature with two default values is refused, since a parser can fill in only one") {
+  const numeric_column filled("age", {.default_value = {40}}), other("age", {.default_value = {0}}), strict("age");
+  for (const numeric_column& n : {other, strict}) {
+    CHECK(refusal_of([&] {
+            make_parse_example_spec(feature_columns{filled, bucketized_column(n, {18, 30})});
+          }) ==
+          "make_parse_example_spec: columns have different default values for the feature \"age\", and a parser "
+          "can fill in only one; give them the same");
+    CHECK_THROWS_AS(make_parse_example_spec(feature_layout({.input_layer = {n, bucketized_column(filled, {18})}})),
+                    error_of<status::invalid_argument>);
+  }
+  CHECK(make_parse_example_spec(feature_columns{filled, bucketized_column(filled, {18, 30})}).keys() ==
+        std::vector<std::string>{"age"});
+  const feature_layout kept({.input_layer = {bucketized_column(filled, {18})}, .keep = {{"age", float32, {1}}}});
+  CHECK(make_parse_example_spec(kept).entries()[0].default_value.floats == std::vector<float>{40});
+}
+
 TEST_CASE("records become the parts of a layout, one by one, with what it keeps") {
   const auto words = categorical_column_with_vocabulary_list("words", {"a", "b", "c"});
   const feature_layout layout(

@@ -97,8 +97,9 @@ std::optional<checkpoint_state> read_state_file(const any_file_system& fs, const
 std::string listed_path(const any_file_system& fs, const std::string& directory, const std::string& said,
                         std::string& warning);
 
-// Returns the path of the newest checkpoint by the state file; empty if there is no state file or the checkpoint it
-// names does not exist. As in TensorFlow, no other checkpoint is looked for: restore_options::fallback does that.
+// Returns the path of the newest checkpoint by the state file, as listed_path finds it; empty if there is no state file
+// or the checkpoint it names does not exist. As in TensorFlow, no other checkpoint is looked for:
+// restore_options::fallback does that.
 std::string latest_checkpoint(const any_file_system& fs, const std::string& directory);
 
 // Returns the step in a checkpoint's name: "runs/model-150.ckpt" and "model-150" give 150, "model" nothing.

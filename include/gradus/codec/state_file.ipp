@@ -222,7 +222,8 @@ GRADUS_BODY std::string listed_path(const any_file_system& fs, const std::string
 GRADUS_BODY std::string latest_checkpoint(const any_file_system& fs, const std::string& directory) {
   const auto state = read_state_file(fs, directory);
   if (!state) return {};
-  auto path = join_path(directory, state->newest);
+  std::string moved;
+  auto path = listed_path(fs, directory, state->newest, moved);
   for (const std::string_view proof : {"", ".index"})  // a tensor_bundle is named by its prefix
     if (detail::uninterrupted([&] { return fs.exists(path + std::string(proof)); }) == 0) return path;
   return {};

@@ -35,6 +35,7 @@ struct feature_need {
   bool ragged = true;
   extents dims = {};
   std::vector<float> default_value = {};
+  bool one_default = true;  // false: columns of the feature have other defaults too
   bool operator==(const feature_need&) const = default;
 };
 

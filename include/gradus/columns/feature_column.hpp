@@ -51,6 +51,9 @@ public:
   const categorical_column* categorical() const;
   std::vector<feature_need> needs() const { return numeric() != nullptr ? numeric()->needs() : categorical()->needs(); }
 
+  // Returns whether both give the same numbers (numeric_column::same_as), or take their ids from one column.
+  bool same_as(const dense_column& other) const;
+
   // Writes the numbers of a batch, those of example r at out + r * stride. Raises invalid_argument for an embedding,
   // which needs a table.
   void read(const features& examples, float* out, std::int64_t stride) const;
@@ -71,8 +74,8 @@ void sort_columns(auto& list, std::string_view what) {
   sort_stably(list, [](const auto& a, const auto& b) { return a.name() < b.name(); });
   check_columns(list, what);
 }
-// Adds to `into` the features that columns read, each once. Raises invalid_argument for a feature that columns want as
-// two kinds.
+// Adds to `into` the features that columns read, each once, and marks those for which columns have two default values.
+// Raises invalid_argument for a feature that columns want as two kinds.
 void join_needs(std::vector<feature_need>& into, std::vector<feature_need> more);
 }  // namespace detail
 

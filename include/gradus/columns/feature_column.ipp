@@ -59,12 +59,20 @@ GRADUS_BODY void join_needs(std::vector<feature_need>& into, std::vector<feature
             text("columns want the feature \"", n.key, "\" as ", name_of(same->kind),
                  same->ragged ? ", any number of them" : text(' ', to_text(same->dims)), ", and as ", name_of(n.kind),
                  n.ragged ? ", any number of them" : text(' ', to_text(n.dims))));
+    else
+      same->one_default = same->one_default && same->default_value == n.default_value;
   }
 }
 
 }  // namespace gradus::detail
 
 namespace gradus::inline GRADUS_BUILD {
+
+GRADUS_BODY bool dense_column::same_as(const dense_column& other) const {
+  const numeric_column *a = numeric(), *b = other.numeric();
+  if (a != nullptr || b != nullptr) return a != nullptr && b != nullptr && a->same_as(*b);
+  return &categorical()->rule() == &other.categorical()->rule();
+}
 
 GRADUS_BODY feature_columns::feature_columns(std::vector<dense_column> list) : list_(std::move(list)) {
   detail::sort_columns(list_, "feature_columns");

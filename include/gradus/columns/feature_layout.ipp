@@ -149,7 +149,7 @@ GRADUS_BODY void feature_layout::write_columns(const features& examples, datum& 
 
 GRADUS_BODY void feature_layout::add_dense(const dense_column& c) {
   for (const auto& other : dense_)
-    if (other.name() == c.name()) return check_same(c.name(), other.width() == c.width());
+    if (other.name() == c.name()) return check_same(c.name(), other.same_as(c));
   detail::join_needs(needs_, c.needs());
   parts_.push_back({c.name(), dtype::float32, {c.width()}});
   dense_.push_back(c);

@@ -10,6 +10,7 @@
 #pragma once
 #include <cmath>
 #include <functional>
+#include <memory>
 #include <span>
 
 #include "categorical_column.hpp"
@@ -30,16 +31,19 @@ class numeric_column {
 public:
   numeric_column(std::string key, numeric_options o = {});
   const std::string& name() const { return key_; }
-  const extents& dims() const { return o_.shape; }
-  std::int64_t width() const { return count(o_.shape); }
+  const extents& dims() const { return o_->shape; }
+  std::int64_t width() const { return count(o_->shape); }
   std::vector<feature_need> needs() const;
+  // Returns whether both give the same numbers: they are copies of one column, or their settings are equal and neither
+  // has a normalizer_fn, since functions cannot be compared.
+  bool same_as(const numeric_column& other) const;
 
   // Writes the `width()` numbers of example r to `to`; without with_normalizer, as the feature has them.
   void read(const features& examples, std::int64_t r, float* to, bool with_normalizer = true) const;
 
 private:
   std::string key_;
-  numeric_options o_;
+  std::shared_ptr<const numeric_options> o_;
 };
 
 namespace detail {

@@ -6,32 +6,38 @@
 namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY numeric_column::numeric_column(std::string key, numeric_options o)
-    : key_(std::move(key)), o_(std::move(o)) {
+    : key_(std::move(key)), o_(std::make_shared<const numeric_options>(std::move(o))) {
   detail::check_key("numeric_column", key_);
   const auto n = static_cast<std::size_t>(width());
-  for (int i = 0; i < o_.shape.rank; ++i)
-    if (o_.shape[i] < 1)
+  for (int i = 0; i < o_->shape.rank; ++i)
+    if (o_->shape[i] < 1)
       raise(status::invalid_argument,
-            text("numeric_column \"", key_, "\": expected extents of at least 1, found shape ", to_text(o_.shape)));
-  if (o_.default_value.size() > 1 && o_.default_value.size() != n)
-    raise(status::invalid_argument,
-          text("numeric_column \"", key_, "\": expected 1 or ", n, " default values, found ", o_.default_value.size()));
+            text("numeric_column \"", key_, "\": expected extents of at least 1, found shape ", to_text(o_->shape)));
+  if (o_->default_value.size() > 1 && o_->default_value.size() != n)
+    raise(status::invalid_argument, text("numeric_column \"", key_, "\": expected 1 or ", n, " default values, found ",
+                                         o_->default_value.size()));
 }
 
 GRADUS_BODY std::vector<feature_need> numeric_column::needs() const {
   return {{.key = key_,
            .kind = feature_kind::float32,
            .ragged = false,
-           .dims = o_.shape,
-           .default_value = o_.default_value}};
+           .dims = o_->shape,
+           .default_value = o_->default_value}};
+}
+
+GRADUS_BODY bool numeric_column::same_as(const numeric_column& other) const {
+  return key_ == other.key_ &&
+         (o_ == other.o_ || (o_->shape == other.o_->shape && o_->default_value == other.o_->default_value &&
+                             !o_->normalizer_fn && !other.o_->normalizer_fn));
 }
 
 GRADUS_BODY void numeric_column::read(const features& examples, std::int64_t r, float* to, bool with_normalizer) const {
   const feature* f = examples.find(key_);
-  if (f == nullptr && o_.default_value.empty()) f = &examples[key_];  // raises not_found, with all names
+  if (f == nullptr && o_->default_value.empty()) f = &examples[key_];  // raises not_found, with all names
   const auto n = static_cast<std::size_t>(width()), has = f != nullptr ? f->end(r) - f->begin(r) : 0;
-  if (has == 0 && !o_.default_value.empty()) {
-    for (std::size_t i = 0; i < n; ++i) to[i] = o_.default_value[o_.default_value.size() == 1 ? 0 : i];
+  if (has == 0 && !o_->default_value.empty()) {
+    for (std::size_t i = 0; i < n; ++i) to[i] = o_->default_value[o_->default_value.size() == 1 ? 0 : i];
   } else if (f->kind == feature_kind::text || has != n) {
     raise(status::invalid_argument,
           text("column \"", key_, "\": expected ", n, " numbers in each example, found ", has, " of ", name_of(f->kind),
@@ -41,8 +47,8 @@ GRADUS_BODY void numeric_column::read(const features& examples, std::int64_t r, 
   } else {
     for (std::size_t i = 0; i < n; ++i) to[i] = static_cast<float>(f->ints[f->begin(r) + i]);
   }
-  if (with_normalizer && o_.normalizer_fn)
-    for (std::size_t i = 0; i < n; ++i) to[i] = o_.normalizer_fn(to[i]);
+  if (with_normalizer && o_->normalizer_fn)
+    for (std::size_t i = 0; i < n; ++i) to[i] = o_->normalizer_fn(to[i]);
 }
 
 }  // namespace gradus

@@ -16,7 +16,7 @@ namespace gradus::inline GRADUS_BUILD {
 
 // The feature of a numeric_column has a fixed length, with its default; the features of other columns have any length.
 // `more` lists further features, such as labels, behind them. Raises invalid_argument for a feature that is listed
-// twice.
+// twice, and for one whose columns have different default values.
 example_spec make_parse_example_spec(const std::vector<feature_need>& needs,
                                      const std::vector<example_feature>& more = {});
 example_spec make_parse_example_spec(const feature_columns& columns, const std::vector<example_feature>& more = {});

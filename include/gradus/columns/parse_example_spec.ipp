@@ -9,6 +9,10 @@ GRADUS_BODY example_spec make_parse_example_spec(const std::vector<feature_need>
                                                  const std::vector<example_feature>& more) {
   std::vector<example_feature> list;
   for (const auto& n : needs) {
+    if (!n.one_default)
+      raise(status::invalid_argument, text("make_parse_example_spec: columns have different default values for the "
+                                           "feature \"",
+                                           n.key, "\", and a parser can fill in only one; give them the same"));
     if (n.ragged) {
       list.push_back({n.key, var_len_feature{n.kind}});
     } else {
@@ -28,8 +32,12 @@ GRADUS_BODY example_spec make_parse_example_spec(const feature_columns& columns,
 GRADUS_BODY example_spec make_parse_example_spec(const feature_layout& layout,
                                                  const std::vector<example_feature>& more) {
   std::vector<feature_need> needs = layout.needs();
-  for (const component& c : layout.kept())
-    detail::join_needs(needs, {{.key = c.name, .kind = detail::kept_kind(c), .ragged = false, .dims = c.dims}});
+  for (const component& c : layout.kept()) {
+    feature_need need{.key = c.name, .kind = detail::kept_kind(c), .ragged = false, .dims = c.dims};
+    for (const feature_need& read : needs)
+      if (read.key == c.name) need.default_value = read.default_value;  // what is kept has no default of its own
+    detail::join_needs(needs, {need});
+  }
   return make_parse_example_spec(needs, more);
 }
 
