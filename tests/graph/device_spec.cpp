@@ -42,7 +42,9 @@ TEST_CASE("device strings: parts in any form, and the one form they are written 
 TEST_CASE("device strings: what one leaves open is the other's") {
   CHECK(merged("/job:ps/task:0", "/cpu:0") == "/job:ps/task:0/device:CPU:0");
   CHECK(merged("/job:ps/task:0", "/job:moon") == "/job:moon/task:0");
-  CHECK(merged("/job:ps/cpu:1", "/gpu:*") == "/job:ps/device:GPU:*");
+  CHECK(merged("/job:ps/cpu:1", "/gpu:*") == "/job:ps/device:GPU:1");  // "*" gives no index, as in TensorFlow
+  CHECK(merged("/gpu:0", "/gpu:*") == "/device:GPU:0");
+  CHECK(merged("/cpu:1", "/gpu:2") == "/device:GPU:2");
   CHECK(merged("/replica:1", "/replica:2/task:0") == "/replica:2/task:0");
   CHECK(merged("", "/job:a") == "/job:a");
   CHECK(merged("/job:a", "") == "/job:a");

@@ -46,4 +46,51 @@ TEST_CASE("what a model is refused for") {
       "the loss must be a scalar, got [batch, 2]; reduce_mean it");
   check<[](graph& g) { build_into(g, [](graph& h) { return model_spec{.loss = h.constant(1, int32)}; }); }>(
       "the loss must be float32 or float64, got int32");
+  check<[](graph& g) {
+    build_into(g, [](graph& h) {
+      const value x = h.constant(1);
+      const metric m{x, x, {}};
+      return model_spec{.loss = x,
+                        .metrics = {{"a", m},
+                                    {"b", m},
+                                    {"c", m},
+                                    {"d", m},
+                                    {"e", m},
+                                    {"f", m},
+                                    {"g", m},
+                                    {"h", m},
+                                    {"i", m},
+                                    {"j", m},
+                                    {"k", m},
+                                    {"l", m},
+                                    {"m", m},
+                                    {"n", m},
+                                    {"o", m},
+                                    {"p", m},
+                                    {"q", m}}};
+    });
+  }>("the model returns 17 metrics, and there is room for 16; leave some out");
+  check<[](graph& g) {
+    build_into(g, [](graph& h) {
+      const value x = h.constant(1);
+      return model_spec{.loss = x,
+                        .predictions = {{"a", x},
+                                        {"b", x},
+                                        {"c", x},
+                                        {"d", x},
+                                        {"e", x},
+                                        {"f", x},
+                                        {"g", x},
+                                        {"h", x},
+                                        {"i", x},
+                                        {"j", x},
+                                        {"k", x},
+                                        {"l", x},
+                                        {"m", x},
+                                        {"n", x},
+                                        {"o", x},
+                                        {"p", x},
+                                        {"q", x}}};
+    });
+  }>("the model returns 17 predictions, and there is room for 16; leave some out");
 }

@@ -67,7 +67,8 @@ GRADUS_BODY device_spec device_spec::merged(const device_spec& other) const {
   if (!other.job.empty()) all.job = other.job;
   if (other.replica.has_value()) all.replica = other.replica;
   if (other.task.has_value()) all.task = other.task;
-  if (!other.device_type.empty()) all.device_type = other.device_type, all.device_index = other.device_index;
+  if (!other.device_type.empty()) all.device_type = other.device_type;
+  if (other.device_index.has_value()) all.device_index = other.device_index;
   return all;
 }
 

@@ -16,12 +16,14 @@ struct named_list {
   };
   static constexpr int most = 16;
   item items[most] = {};
-  int count = 0;
+  int count = 0;  // more than `most`: the others are not here, and build_into refuses the list
 
   constexpr named_list() = default;
   constexpr named_list(std::initializer_list<item> list) {
-    for (const item& i : list)
-      if (count < most) items[count++] = i;
+    for (const item& i : list) {
+      if (count < most) items[count] = i;
+      ++count;
+    }
   }
 };
 }  // namespace detail
@@ -41,6 +43,13 @@ struct model_spec {
 template <class Build>
 constexpr void build_into(graph& g, Build build) {
   const model_spec spec = build(g);
+  const auto too_many = [&](int given, const char* what) {
+    constexpr int most = detail::named_list<value>::most;
+    if (given > most)
+      g.refuse("the model returns ", given, ' ', what, ", and there is room for ", most, "; leave some out");
+    return given > most;
+  };
+  if (too_many(spec.metrics.count, "metrics") || too_many(spec.predictions.count, "predictions")) return;
   if (g.mode() != mode::predict) {
     if (!spec.loss) return g.refuse("the model has no loss: return model_spec{.loss = ...}");
     if (spec.loss.dims().rank != 0)

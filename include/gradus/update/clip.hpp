@@ -96,6 +96,7 @@ struct clip_by_average_norm {
     return {g * g};
   }
   constants<double> adapt(const constants<double>&, const subject& about, std::span<const double> sums) const {
+    if (max_norm == 0 && sums[0] == 0) return {0};
     const double by_norm = static_cast<double>(about.size) / std::sqrt(sums[0]), by_limit = 1 / max_norm;
     return {max_norm * (by_norm < by_limit ? by_norm : by_limit)};
   }
@@ -129,6 +130,7 @@ struct clip_by_global_norm {
   double scale(double norm) const {
     norm = use_norm.value_or(norm);
     if (!std::isfinite(norm)) return std::numeric_limits<double>::quiet_NaN();
+    if (max_norm == 0) return 0;
     const double by_norm = 1 / norm, by_limit = 1 / max_norm;
     return max_norm * (by_norm < by_limit ? by_norm : by_limit);
   }
