@@ -419,6 +419,6 @@ TEST_CASE("flash: what is wrong has a status, a kind and a text") {
     CHECK(seen.contains(flash_status::not_read));
     says(flash_status::not_read, status::unavailable,
          "the flash store could not be read: a read failed after the record was found whole, and a part of the state "
-         "may have changed; initialize the variables or open again");
+         "may have changed; open again, which also allows the next save");
   }
 }

@@ -41,6 +41,13 @@ TEST_CASE("a trial's start: what it was given") {
               0x22, 1,  'g',  0x29, 0,   0,    0,    0,    0,    0,    0, 0x40}));
 }
 
+TEST_CASE("values take precedence over an interval, with their type") {
+  hparams_experiment_info both, one;
+  both.hparams = {{.name = "a", .values = {"x"}, .interval = std::pair(0.0, 2.0)}};
+  one.hparams = {{.name = "a", .values = {"x"}}};
+  CHECK(content(hparams_experiment(both), 2) == content(hparams_experiment(one), 2));
+}
+
 TEST_CASE("its end, and the experiment of all") {
   const auto end = hparams_end(trial_status::failure, 2);
   CHECK(end[0].tag == "_hparams_/session_end_info");

@@ -46,7 +46,7 @@ constexpr void build_into(graph& g, Build build) {
   const auto too_many = [&](int given, const char* what) {
     constexpr int most = detail::named_list<value>::most;
     if (given > most)
-      g.refuse("the model returns ", given, ' ', what, ", and there is room for ", most, "; leave some out");
+      g.refuse("the model returns ", given, " ", what, ", and there is room for ", most, "; leave some out");
     return given > most;
   };
   if (too_many(spec.metrics.count, "metrics") || too_many(spec.predictions.count, "predictions")) return;

@@ -60,13 +60,11 @@ constexpr const char* message_of(flash_status s) {
       "the flash store is whole",
       "the flash store is empty: no save was finished in it; initialize the variables",
       "the flash store is damaged: it has records of this library, and none of them is whole; initialize the "
-      "variables, "
-      "and the next save begins anew",
+      "variables, and the next save begins anew",
       "the flash store is foreign: its sectors hold what this library did not write; check where it begins, or call "
       "format() to erase it",
       "the flash store holds the state of another model: names, types or shapes differ; load the program that wrote "
-      "it, "
-      "or call format() to erase it",
+      "it, or call format() to erase it",
       "the flash store was written in a newer format than 1, which this program reads; load a newer program, or call "
       "format() to erase it",
       "the flash store is too small: it needs room for two records, so that one stays whole while the other is "
@@ -77,7 +75,7 @@ constexpr const char* message_of(flash_status s) {
       "untouched, "
       "so save again",
       "the flash store could not be read: a read failed after the record was found whole, and a part of the state may "
-      "have changed; initialize the variables or open again"};
+      "have changed; open again, which also allows the next save"};
   return messages[static_cast<int>(s)];
 }
 constexpr status kind_of(flash_status s) {

@@ -35,8 +35,9 @@ struct hparam_value {
   hparam_value(Number number) : value(static_cast<double>(number)) {}
 };
 
-// The domain of a hyperparameter in all trials. Its type is that of the interval or of the given values, or else
-// `type`. Without any of them neither a domain nor a type is written, as by TensorBoard's own hp.HParam(name).
+// The domain of a hyperparameter in all trials. Its type is that of the given values, else that of the interval, else
+// `type`; values take precedence over an interval. Without any of them neither a domain nor a type is written, as by
+// TensorBoard's own hp.HParam(name).
 struct hparam_info {
   std::string name;
   std::string display_name = {}, description = {};

@@ -28,7 +28,7 @@ GRADUS_BODY summary_values hparams_experiment(const hparams_experiment_info& e) 
           info.bytes(1, h.name);
           info.bytes_if(2, h.display_name);
           info.bytes_if(3, h.description);
-          const auto type = h.interval ? 3 : h.values.empty() ? h.type.index() : h.values.front().value.index() + 1;
+          const auto type = !h.values.empty() ? h.values.front().value.index() + 1 : h.interval ? 3 : h.type.index();
           info.integer_if(4, static_cast<std::int64_t>(type));
           if (!h.values.empty())
             info.message(5, [&](wire_writer& list) {

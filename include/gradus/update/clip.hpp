@@ -96,7 +96,6 @@ struct clip_by_average_norm {
     return {g * g};
   }
   constants<double> adapt(const constants<double>&, const subject& about, std::span<const double> sums) const {
-    if (max_norm == 0 && sums[0] == 0) return {0};
     const double by_norm = static_cast<double>(about.size) / std::sqrt(sums[0]), by_limit = 1 / max_norm;
     return {max_norm * (by_norm < by_limit ? by_norm : by_limit)};
   }
@@ -112,8 +111,8 @@ struct clip_by_average_norm {
 //   g <- g * max_norm * min(1 / norm, 1 / max_norm)
 //
 // It behaves as tf.clip_by_global_norm: if the norm is infinite or NaN, every gradient becomes NaN, so that a broken
-// step is visible; a norm of 0 leaves gradients unchanged; max_norm = 0 makes them 0. PyTorch's clip_grad_norm_ adds
-// 1e-6 to the norm.
+// step is visible; a norm of 0 leaves gradients unchanged; max_norm = 0 makes them 0, or NaN if their norm is 0 too.
+// PyTorch's clip_grad_norm_ adds 1e-6 to the norm.
 struct clip_by_global_norm {
   using policy_for = kind::clip;
   static constexpr bool needs_norm = true, global = true;
@@ -130,7 +129,6 @@ struct clip_by_global_norm {
   double scale(double norm) const {
     norm = use_norm.value_or(norm);
     if (!std::isfinite(norm)) return std::numeric_limits<double>::quiet_NaN();
-    if (max_norm == 0) return 0;
     const double by_norm = 1 / norm, by_limit = 1 / max_norm;
     return max_norm * (by_norm < by_limit ? by_norm : by_limit);
   }
