@@ -40,7 +40,7 @@ struct coordinator_options {
 struct join_options {
   // Seconds that threads have to end once a stop is requested; below 0 they have none.
   double stop_grace_period_secs = 120;
-  // True: join returns the names of threads that still run after the grace period. False: they are an error.
+  // True: join returns the names of threads that still run after the grace period. False: join raises an error.
   bool ignore_live_threads = false;
 };
 

@@ -36,7 +36,7 @@ public:
 
   // Raises failed_precondition if it was started before; resource_exhausted if no thread can be created.
   void start() { thread_->start(); }
-  // True if it was started and has not ended.
+  // Returns true if it was started and has not ended.
   bool is_alive() const { return thread_->is_alive(); }
   // Waits at most `timeout_secs` for the thread's end (it does not wait if that is below 0) and returns whether the
   // thread has ended. It does not request a stop. Raises failed_precondition if the thread was not started.

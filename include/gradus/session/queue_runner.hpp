@@ -78,7 +78,7 @@ private:
 
 // Adds a runner to a collection of its graph, as a node, so that every user of the graph finds it.
 void add_queue_runner(const queue_runner& runner, std::string_view collection = collection::queue_runners);
-// True if a node of a graph is a queue runner.
+// Returns true if a node of a graph is a queue runner.
 bool is_queue_runner(value v);
 // Returns the runners of a collection in the order in which they were added; other nodes of the collection are skipped.
 std::vector<queue_runner> queue_runners_of(graph& g, std::string_view collection = collection::queue_runners);

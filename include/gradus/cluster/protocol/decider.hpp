@@ -380,8 +380,7 @@ private:
     for (std::uint32_t k = 0; k < o_.shape.shards; ++k)
       log_.say(record, {message_kind::decide, cluster_shape::decider, k, ids[0].incarnation, 0, order_, ids, {}});
   }
-  // Counts the decisions that are logged now, and only those, so that no worker goes on after one that may still be
-  // lost.
+  // Counts only the decisions that are logged now, so that no worker goes on after one that may still be lost.
   void count_said() {
     for (const decision& d : kept_) {
       if (d.order <= said_order_ || !log_.is_said(d.record)) continue;

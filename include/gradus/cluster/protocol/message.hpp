@@ -243,8 +243,8 @@ class message_frames {
 public:
   explicit message_frames(wire_limits limits = {}) : out_(limits), in_(limits) {}
   std::span<const std::span<const std::byte>> encode(const protocol_message& m);
-  // `to` is the node that reads the frame. Raises the errors of message_decoder. The result is valid until the next
-  // call.
+  // `to` is the node that reads the frame. Raises the errors of message_decoder. The result is valid until the
+  // next call.
   protocol_message decode(std::span<const std::byte> frame, std::uint32_t to);
 
 private:

@@ -86,7 +86,7 @@ private:
     attempt *before = nullptr, *next = nullptr;
 
     bool ended() const { return result != outcome::none; }
-    // True if its own thread has to copy more rows before the attempt can go on.
+    // Returns true if its own thread has to copy more rows before the attempt can go on.
     bool is_hungry() const { return kind == putting && elements.empty() && left > 0; }
   };
   struct line {

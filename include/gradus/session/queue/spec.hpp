@@ -43,7 +43,7 @@ struct queue_spec {
   // Returns the name in error messages: shared_name, or else name, or else the kind.
   std::string shown_name() const;
   bool has_shapes() const { return !shapes.empty(); }
-  // True if all elements have one size.
+  // Returns true if all elements have one size.
   bool has_fixed_size() const;
   // Returns the components of one element, for a datum. Without names they are component_0 and so on; without shapes
   // they are scalars.
