@@ -152,7 +152,7 @@ public:
         if (whole) return event::head;
         std::memmove(bytes_, bytes_ + 1, have_);
         look();
-        if (!in_payload_) return event::damaged;  // else numbers that look like a mark
+        if (!in_payload_) return event::damaged;  // otherwise these were numbers that look like a mark
       }
       if (bytes.empty()) return event::nothing;
       const std::byte b = bytes[0];

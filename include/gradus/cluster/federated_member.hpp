@@ -68,7 +68,7 @@ public:
         answer = detail::all_finite(numbers) ? judge(receiver_.frame()) : federated_answer::bad_numbers;
       if (answer == federated_answer::taken && a == arrival::head) {
         if (!receiver_.accept()) continue;
-        answer = federated_answer::damaged;  // the one before it
+        answer = federated_answer::damaged;  // the frame before it, which was cut
       }
       if (answer == federated_answer::taken) take();
       if (answer == federated_answer::repeated) asked_again_ = examples_ != 0;

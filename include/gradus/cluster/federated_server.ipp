@@ -97,7 +97,7 @@ GRADUS_BODY void federated_rounds::receive(int member, std::span<const std::byte
       answer = all_finite(m.room) ? judge(m.receiver.frame(), member) : federated_answer::bad_numbers;
     if (answer == federated_answer::taken && e == event::head) {
       if (!m.receiver.accept()) continue;
-      answer = federated_answer::damaged;  // the one before it
+      answer = federated_answer::damaged;  // the frame before it, which was cut
     }
     if (answer == federated_answer::taken) m.taken = true, m.examples = m.receiver.frame().examples;
     m.counts.add(answer);

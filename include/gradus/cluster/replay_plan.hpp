@@ -25,8 +25,8 @@ public:
   // Return the first and the last update that all parameter servers have logged; if there are none, last() < first().
   std::uint64_t first() const { return first_; }
   std::uint64_t last() const { return last_; }
-  std::uint32_t of_update() const { return logs_[0].of().of_update; }              // contributions
-  std::uint32_t logs() const { return static_cast<std::uint32_t>(logs_.size()); }  // of orders
+  std::uint32_t of_update() const { return logs_[0].of().of_update; }              // number of contributions
+  std::uint32_t logs() const { return static_cast<std::uint32_t>(logs_.size()); }  // number of logs of orders
 
   // Raises failed_precondition for another run than the one that was logged.
   void must_be(const cluster_fingerprint& of, const decider_options& decides, std::uint32_t shard) const;

@@ -13,7 +13,7 @@
 // carry. A worker that crashes leaves its program by the exception simulated_crash, and is started again: the program
 // is called anew, with a new server. Files are those of the program, and no crash interrupts their writing.
 //
-// Not simulated are: threads that a program starts by itself or by another task_system than `here.tasks()`, their
+// These are not simulated: threads that a program starts by itself or by another task_system than `here.tasks()`, their
 // waits, and the clocks that it reads itself. The same seed gives the same history as long as those make no difference.
 #pragma once
 #include <cstdint>

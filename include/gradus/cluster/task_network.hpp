@@ -40,7 +40,7 @@ public:
   // Offers the program of a worker, whose task is named `task`. All parameter servers serve the first program that was
   // offered. Raises failed_precondition for a program that differs, with the first difference.
   virtual void offer(shard_program program, const std::string& task) = 0;
-  // A parameter server's part: waits for a program, and serves until the cluster has ended.
+  // For a parameter server: waits for a program, and serves until the cluster has ended.
   virtual void serve(std::uint32_t shard) = 0;
   // To be called when a worker's part is done: the worker leaves, and finish returns when all others have left. Raises
   // aborted if the cluster ends in another way. With threads of one process it does nothing, since the code that has

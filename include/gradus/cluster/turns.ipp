@@ -255,7 +255,7 @@ GRADUS_BODY void turn_driver::stuck(status kind, const std::string& why) {
     const bool joins = t->at != nullptr && std::ranges::any_of(tasks_, [&](const auto& o) { return o.get() == t->at; });
     if (t->state == task::blocked && !joins) fail(*t), any = true;
   }
-  if (!any) std::terminate();  // tasks that join each other
+  if (!any) std::terminate();  // all tasks that are left join each other
 }
 // Wakes all tasks that wait there, or a drawn one.
 GRADUS_BODY void turn_driver::wake(const void* at, bool all) {

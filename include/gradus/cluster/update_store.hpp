@@ -202,7 +202,7 @@ public:
       raise(status::data_loss,
             text("there are slots of variables, and no \"", entries[own_state_].name, "\" with them"));
     end_update();
-    std::vector<std::byte> own;  // apart, since parts may be this store's
+    std::vector<std::byte> own;  // a copy, since parts may be views of this store's state
     for (std::size_t i = own_state_; i < entries.size(); ++i) own.insert(own.end(), found[i].begin(), found[i].end());
     policies().restart();
     for (std::size_t i = 0; i < own_state_; ++i)

@@ -61,7 +61,7 @@ private:
 struct session_manager_options {
   value local_init_op = {};            // initializes each session's own state: local variables, tables
   value ready_op = {};                 // empty: a model is always ready
-  value ready_for_local_init_op = {};  // empty: local_init_op runs unguarded
+  value ready_for_local_init_op = {};  // empty: local_init_op runs without a check
   double recovery_wait_secs = 30;      // between two tries
   run_options local_init_run_options = {};
 };
