@@ -43,8 +43,9 @@ class all_reduce_stepper;
 enum class all_reduce_sum : std::uint8_t { tree, by_library };
 inline constexpr all_reduce_sum library_sum = all_reduce_sum::by_library;
 
-// The policy: every worker sums the gradients of all workers and makes the whole update itself, with the bits of one
-// process with microbatch{n}. It suits models that each worker can hold, on machines that are about equally fast.
+// Every worker sums the gradients of all workers and makes the whole update itself, without parameter servers and with
+// the bits of one process with microbatch{n}. This suits models that each worker can hold, on machines that are about
+// equally fast.
 struct all_reduce {
   using policy_for = kind::staleness;
   std::int64_t bucket_bytes = std::int64_t{4} << 20;  // of gradients that are sent together during the backward pass

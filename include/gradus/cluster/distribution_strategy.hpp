@@ -11,8 +11,9 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// TensorFlow's training with parameter servers without SyncReplicasOptimizer. There a worker may read some values from
-// before an update and others from after it; here each worker computes from values after a whole number of updates.
+// Every push is an update of its own, as in TensorFlow's training with parameter servers without SyncReplicasOptimizer.
+// There a worker may read some values from before an update and others from after it; here each worker computes from
+// values after a whole number of updates.
 struct asynchronous {
   using policy_for = kind::staleness;
 };
@@ -34,9 +35,9 @@ struct sync_replicas {
   bool wasted_first_round = false;
 };
 
-// One of the three policies; the default is asynchronous. A strategy given by name is kept as it is, for the error that
-// refuses it: TensorFlow's strategies (MirroredStrategy, ...) are objects, and this library has none of them.
-// `all_reduce` has a stepper of its own, so a program can only give it as a policy.
+// One of the three policies as a value; the default is asynchronous. A strategy given by name is kept as it is, for the
+// error that refuses it: TensorFlow's strategies (MirroredStrategy, ...) are objects, and this library has none of
+// them. `all_reduce` has a stepper of its own, so a program can only give it as a policy.
 class distribution_strategy {
 public:
   using policy_for = kind::staleness;
