@@ -2,14 +2,14 @@
 // (tf.ConditionalAccumulator, tf.SparseConditionalAccumulator of 1.15, reduction MEAN).
 //
 //   gradus::dense_accumulator sum{gradus::float32, {2}};
-//   sum.apply(0, std::array{1.0f, 2.0f});               // of a replica that computed at step 0: true, it counts
+//   sum.apply(0, std::array{1.0f, 2.0f});               // from a replica that computed at step 0: true, it counts
 //   auto ticket = sum.take(2);                          // the mean of two gradients or more, once there are two
 //   sum.apply(0, std::array{3.0f, 5.0f});
 //   ticket.ready();                                     // true
 //   ticket.value();                                     // {2, 3.5}
 //
-// Only one thread uses it at a time: nothing waits in here. Takes are served first in, first out. It is not saved: a
-// job that restarts makes new ones and sets their step.
+// Only one thread may use an accumulator at a time, and no call waits. Takes are served first in, first out. An
+// accumulator is not saved: a job that restarts makes new ones and sets their step.
 #pragma once
 #include <cstring>
 #include <deque>
@@ -26,15 +26,15 @@ namespace detail {
 void accumulate(std::byte* sum, const std::byte* g, dtype type, std::size_t n);
 void divide(std::byte* sum, dtype type, std::size_t n, std::int64_t by);
 
-// Both kinds share this counting. Result: the result of a take.
+// The counting that both kinds of accumulators share. Result is the type of a take's result.
 template <class Result>
 class conditional_accumulator {
 public:
-  // The future result of a take; a copy is the same take.
+  // The future result of a take; copies refer to the same take.
   class ticket {
   public:
     bool ready() const { return result_ != nullptr && result_->done; }
-    // Of a ticket that is ready.
+    // Returns the result. Raises failed_precondition for a ticket that is not ready.
     const Result& operator*() const { return get(); }
     const Result* operator->() const { return &get(); }
 
@@ -51,11 +51,12 @@ public:
     }
   };
 
-  // Takes completed, unless set; gradients with an older local step are dropped.
+  // Returns the number of completed takes, unless set_global_step has set another. Gradients with an older local step
+  // are dropped.
   std::int64_t global_step() const { return step_; }
-  // A smaller step than the present one is taken too.
+  // Sets the global step, also to a smaller one than the present one.
   void set_global_step(std::int64_t step) { step_ = step; }
-  // Gradients accepted since the last take.
+  // Returns the number of gradients accepted since the last take.
   std::int64_t num_accumulated() const { return count_; }
   dtype type() const { return type_; }
   const extents& dims() const { return dims_; }
@@ -66,7 +67,7 @@ protected:
       raise(status::invalid_argument, text("an accumulator holds float32 or float64, not ", name_of(type)));
   }
   bool accepts(std::int64_t local_step) const { return local_step >= step_; }
-  // After an accepted gradient: `collect(Result&)` gives the mean and forgets.
+  // Counts an accepted gradient. `collect(Result&)` writes the mean to a result and clears the sum.
   template <class Collect>
   void count(Collect collect) {
     ++count_;
@@ -107,14 +108,14 @@ private:
 };
 
 struct dense_mean {
-  std::int64_t averaged_over = 0;  // gradients; may be more than the required number
+  std::int64_t averaged_over = 0;  // number of gradients; may be more than the required number
   dtype type = dtype::none;
   extents dims;
   aligned_buffer memory;
   const_tensor_view value() const { return {type, dims, memory.data()}; }
 };
 struct sparse_mean {
-  std::int64_t averaged_over = 0;        // gradients
+  std::int64_t averaged_over = 0;        // number of gradients
   std::vector<std::int64_t> rows;        // ascending
   std::vector<std::int64_t> row_counts;  // gradients that had this row: the divisor of its sum
   dtype type = dtype::none;
@@ -124,12 +125,13 @@ struct sparse_mean {
 };
 }  // namespace detail
 
-// Gradients of one array: the mean over all that were accepted.
+// Accumulates gradients of one array: the mean is over all that were accepted.
 class dense_accumulator : public detail::conditional_accumulator<detail::dense_mean> {
 public:
   dense_accumulator(dtype type, const extents& dims) : conditional_accumulator(type, dims), sum_(bytes()) {}
 
-  // Adds a gradient that was computed at `local_step`; false: it is stale (older than global_step) and dropped.
+  // Adds a gradient that was computed at `local_step`. Returns false if it is stale (older than global_step) and was
+  // dropped.
   template <readable_array X>
   bool apply(std::int64_t local_step, const X& gradient) {
     const const_tensor_view g = read_view(gradient);
@@ -145,8 +147,8 @@ public:
     count([this](auto& result) { collect(result); });
     return true;
   }
-  // The mean, `->value()`, once num_required gradients were accepted and the takes before this one are served. It takes
-  // all that there are, and global_step goes up by one.
+  // Returns a ticket for the mean, `->value()`, which is ready once num_required gradients were accepted and the takes
+  // before this one are served. A take takes all gradients that there are, and global_step goes up by one.
   ticket take(std::int64_t num_required);
 
 private:
@@ -156,13 +158,15 @@ private:
   void collect(detail::dense_mean& to);
 };
 
-// Gradients of rows of a table of these extents: the mean of each row over the gradients that had that row.
+// Accumulates gradients of rows of a table of these extents: the mean of each row is over the gradients that had that
+// row.
 class sparse_accumulator : public detail::conditional_accumulator<detail::sparse_mean> {
 public:
   sparse_accumulator(dtype type, const extents& dims);
 
-  // `rows` is a vector of int32 or int64 in [0, rows of the table), `values` [rows, ...]. A row that one gradient lists
-  // twice is summed and counts once (TensorFlow takes it for granted that rows are sorted and distinct).
+  // Adds a gradient, as dense_accumulator::apply. `rows` is a vector of int32 or int64 in [0, rows of the table),
+  // `values` is [rows, ...]. A row that one gradient lists twice is summed and counts once (TensorFlow assumes that
+  // rows are sorted and distinct).
   template <readable_array Rows, readable_array Values>
   bool apply(std::int64_t local_step, const Rows& rows, const Values& values) {
     const row_values g = merge_rows(rows, values);

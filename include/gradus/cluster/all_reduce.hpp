@@ -1,5 +1,5 @@
-// all_reduce trains without parameter servers: every worker has all variables, slots and averages, all sum their
-// gradients, and each makes the same update. It is a policy of a training run, beside `connected`.
+// all_reduce trains without parameter servers: every worker has all variables, slots and averages, the workers sum
+// their gradients, and each makes the same update. It is a policy of a training run, beside `connected`.
 //
 //   gradus::local_cluster{.ps = 0, .workers = 4}.run([&](gradus::server& here) {       // or gradus::mpi{}.run(...)
 //     auto trainer = gradus::make_trainer<model>(gradus::connected{here}, gradus::all_reduce{}, gradus::adam{},
@@ -7,16 +7,15 @@
 //     trainer.train(data().shard(here.workers(), here.worker()), {.max_steps = 1000});
 //   });
 //
-// After every step parameters, slots, averages and the optimizer's own numbers are on every one of n workers those of
-// one process with microbatch{n} on the same examples, bit for bit; so are the loss and scalar metrics of the step, and
+// After every step the parameters, slots, averages and the optimizer's own numbers on each of n workers equal, bit for
+// bit, those of one process with microbatch{n} on the same examples. So do the loss and scalar metrics of the step, and
 // with them the results of a clip, a loss scale or not_finite. (With microbatch{m} in the program each worker computes
-// m / n parts; the bits are those of microbatch{m} where m / n is a power of two.) Gradients that come as rows are put
-// behind one another in the order of workers, as synchronous parameter servers do.
+// m / n parts; the bits are those of microbatch{m} where m / n is a power of two.) Gradients that come as rows are
+// concatenated in the order of workers, as synchronous parameter servers do.
 //
-// The chief alone has files. When a run begins, its values go to all workers, after all have compared their
-// configurations; a worker's data pass over the batches that it has contributed. State that a model changes itself
-// while it computes (the moving averages of batch_normalization) stays with each worker; the checkpoint has the
-// chief's.
+// Only the chief has files. When a run begins, the workers compare their configurations, and then the chief's values
+// go to all of them; a worker's data skip the batches that it has contributed. State that a model changes itself while
+// it computes (the moving averages of batch_normalization) stays with each worker; the checkpoint has the chief's.
 #pragma once
 #include <cstdint>
 #include <exception>
@@ -38,18 +37,18 @@ template <class Alone>
 class all_reduce_stepper;
 }  // namespace detail
 
-// How gradients are summed: in the tree of microbatch; or, library_sum, by the library that carries bytes, which is
-// MPI_Allreduce: faster on large machines, in an order of its own, so the bits are not those of one process. Under
-// MPI alone. Rows are gathered all the same.
+// How gradients are summed: in the tree of microbatch, or, with library_sum, by the library that carries bytes, which
+// is MPI_Allreduce. That is faster on large machines, but adds in an order of its own, so the bits are not those of one
+// process. library_sum works only under MPI. Rows are gathered in both cases.
 enum class all_reduce_sum : std::uint8_t { tree, by_library };
 inline constexpr all_reduce_sum library_sum = all_reduce_sum::by_library;
 
-// Without parameter servers every worker sums the gradients of all and makes the whole update itself, with the bits of
-// one process with microbatch{n}. It suits models that each worker can hold, on machines that are about as fast as each
-// other.
+// Every worker sums the gradients of all workers and makes the whole update itself, without parameter servers and with
+// the bits of one process with microbatch{n}. This suits models that each worker can hold, on machines that are about
+// equally fast.
 struct all_reduce {
   using policy_for = kind::staleness;
-  std::int64_t bucket_bytes = std::int64_t{4} << 20;  // of gradients that are sent at once, behind the backward pass
+  std::int64_t bucket_bytes = std::int64_t{4} << 20;  // of gradients that are sent together during the backward pass
   all_reduce_sum sum = all_reduce_sum::tree;
 
   template <class Alone>
@@ -58,21 +57,21 @@ struct all_reduce {
 
 namespace detail {
 
-// Raises invalid_argument for a run that cannot sum its gradients so.
+// Raises invalid_argument for a run that cannot sum its gradients in this way.
 void check_all_reduce(const all_reduce& how, const server& here, bool has_log);
 
 // The exchange of a step's rows and outputs, beside the arrays of gradient_exchange.
 class exchanged_rows {
 public:
-  // A variable whose gradient comes as rows.
+  // Adds a variable whose gradient comes as rows.
   void expect(std::string_view name) { pushed_.expect(name, 0, true), ++variables_; }
   std::size_t size() const { return variables_; }
   void restart() { pushed_.restart(); }
   void add(const named_gradient& g) { pushed_.add(g); }
-  // Those of all ranks, behind one another, their values divided; each lies here until the next call. `outputs`, of
-  // doubles, become the sums over all ranks, as a tree.
+  // Gathers the rows of all ranks, concatenated, with their values divided; each result lies here until the next call.
+  // `outputs`, of doubles, become the sums over all ranks, added as a tree.
   void exchange(rank_network& network, std::span<double> outputs, std::int64_t divide_by);
-  // Of the i-th variable.
+  // Returns the gathered rows of the i-th variable.
   indexed_slices of(std::size_t i) const;
 
 private:
@@ -88,14 +87,15 @@ private:
   dense_sum sum_;
 };
 
-// All that a checkpoint of a task holds, global_step among it, as rank 0 has it.
+// Copies all that a checkpoint of a task holds, including global_step, from rank 0 to all ranks.
 void broadcast_state(rank_network& network, const state_list& list, write_guard* guard);
 
-// Alone: the stepper of a process that makes its updates itself; this is one whose gradients are those of all workers.
+// Alone is the stepper of a process that makes its updates itself; this stepper updates with the sum of all workers'
+// gradients.
 template <class Alone>
 class all_reduce_stepper : public Alone {
 public:
-  // Errors: invalid_argument for parts of microbatch that the workers cannot share evenly, and those of
+  // Raises invalid_argument for parts of microbatch that the workers cannot share evenly, and those of
   // check_all_reduce.
   template <class Model, class Update, class Executor, class Subnormals, class Microbatch>
   all_reduce_stepper(const server& here, const all_reduce& how, const cluster_task& task, Model model, Update update,
@@ -114,8 +114,8 @@ public:
     }
   }
 
-  // Values are there, of a checkpoint or of initializers: the chief's become those of all.
-  // Error: failed_precondition where it was called before, and for tasks that differ.
+  // To be called once values are there, of a checkpoint or of initializers: the chief's values become those of all.
+  // Raises failed_precondition if it was called before, and for tasks that differ.
   void enter() {
     if (ranks_ == nullptr) return;
     if (has_entered_)
@@ -134,8 +134,8 @@ public:
     });
     behind_ = Alone::global_step() - before;
   }
-  // After enter(): the number of batches that this worker has contributed already and that its data, which stand at the
-  // old position, have yet to skip.
+  // Returns, after enter(), the number of batches that this worker has contributed already and that its data, which
+  // stand at the old position, have yet to skip.
   std::int64_t batches_behind() const { return behind_; }
 
   template <class... Probe>
@@ -151,7 +151,7 @@ public:
       Alone::update_from_sums(parts);
     }
   }
-  // True if the last call made no step, and none follows: another worker has left.
+  // Returns true if the last call made no step, and none follows, because another worker has left.
   bool is_over() const { return is_over_; }
   void gather() {}  // all is here
   void guard(write_guard* g) {

@@ -52,7 +52,7 @@ GRADUS_BODY void broadcast_state(rank_network& network, const state_list& list, 
 }
 
 GRADUS_BODY void exchanged_rows::exchange(rank_network& network, std::span<double> outputs, std::int64_t divide_by) {
-  // First numbers of every rank: how many bytes its slices have, its outputs.
+  // First every rank sends numbers: the bytes of each of its slices, and its outputs.
   const auto ranks = static_cast<std::size_t>(network.size());
   const std::span<const wire_slice> slices = variables_ == 0 ? std::span<const wire_slice>() : pushed_.by_shard()[0];
   std::vector<std::byte> own;
@@ -67,7 +67,7 @@ GRADUS_BODY void exchanged_rows::exchange(rank_network& network, std::span<doubl
     sum_(outputs.data(), outputs.size(), ranks, 1, [&](std::size_t k) { return of_rank(k) + first_output; });
   if (slices.empty()) return;
 
-  std::vector<std::size_t> sizes(ranks);  // of all that a rank sends
+  std::vector<std::size_t> sizes(ranks);  // the bytes of all slices of a rank
   const auto bytes_of = [&](std::size_t k, std::size_t slice) {
     std::uint64_t n = 0;
     std::memcpy(&n, of_rank(k) + slice * sizeof n, sizeof n);

@@ -4,8 +4,8 @@
 //   gradus::mtls{"certs", "worker"}    ca.pem, worker.pem and worker.key, where one folder holds those of all
 //   gradus::insecure{}                 nothing is encrypted or verified, on any address, as its name says
 //
-// A certificate says its role by a URI among its alternative names: spiffe://gradus/worker, and so chief, ps,
-// evaluator.
+// A certificate has its role in a URI among its alternative names: spiffe://gradus/worker, and likewise for chief, ps
+// and evaluator.
 #pragma once
 #include <span>
 #include <string>
@@ -15,12 +15,12 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// Both sides show a certificate that one authority has signed.
+// Both sides show a certificate that the same authority has signed.
 struct mtls {
   std::string folder;
   std::string name = {};           // the files are name.pem and name.key; empty: cert.pem and key.pem
   std::string server_role = "ps";  // the required role in the certificate of a task that we connect to; empty: any
-  std::string server_name = {};    // the host that it has to be made for, where that is not the one in the address
+  std::string server_name = {};    // the host that its certificate is made for, if not the one in the address
 };
 struct insecure {};
 
@@ -32,7 +32,7 @@ struct certificate_files {
 // Raises not_found for a file that is missing, failed_precondition for one that is no PEM; both name the remedy.
 certificate_files read_certificates(const mtls& from);
 
-// Returns the role that one of these URIs says; empty if none does, or two say different ones.
+// Returns the role in one of these URIs; empty if none has a role, or two have different ones.
 std::string role_of(std::span<const std::string> uris);
 
 }  // namespace detail

@@ -7,8 +7,8 @@
 //   gradus::server_def here = gradus::server_def_from_proto(bytes_of_a_server_def);
 //
 // The bytes are those of the official writers, with the tasks of a job in the order of their indices. Bytes need
-// protozero (store/wire.hpp), text does not. Both come from outside: data_loss for malformed input, invalid_argument
-// for a cluster that makes no sense; fields that are not known are skipped.
+// protozero (store/wire.hpp), text does not. Both may come from untrusted sources: the readers raise data_loss for
+// malformed input and invalid_argument for a cluster that makes no sense, and skip unknown fields.
 #pragma once
 #include <cstddef>
 #include <map>
@@ -39,7 +39,7 @@ struct cluster_def {
   friend bool operator==(const cluster_def&, const cluster_def&) = default;
 };
 
-// A task_index that was left out is written as 0, as protobuf has it, and read as 0.
+// A task_index that was left out is written as 0, as protobuf does, and read as 0.
 std::vector<std::byte> to_proto(const server_def& def);
 std::string to_pbtxt(const server_def& def);
 server_def server_def_from_proto(std::span<const std::byte> bytes);

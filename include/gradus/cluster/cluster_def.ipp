@@ -44,7 +44,7 @@ GRADUS_BODY job_def read_job(wire_reader in) {
         else if (entry.key() == field(2, wire::length))
           value = entry.string();
       }
-      job.tasks[index_in_message(key)] = value;  // of one key the last counts, as in protobuf's maps
+      job.tasks[index_in_message(key)] = value;  // the last value of a key counts, as in protobuf's maps
     }
   }
   return job;
@@ -70,7 +70,7 @@ GRADUS_BODY session_options read_config(wire_reader in) {
   return o;
 }
 
-// One walk over a text message that has been entered.
+// Reads a text message that has been entered.
 GRADUS_BODY job_def read_job(text_message_reader& in) {
   job_def job;
   for (in.enter(); in.next();) {
@@ -116,7 +116,7 @@ GRADUS_BODY void write_cluster(wire_writer& out, const cluster_def& def) {
     out.message(1, [&](wire_writer& job) {
       job.bytes_if(1, j.name);
       for (const auto& [index, where] : j.tasks)
-        job.message(2, [&](wire_writer& entry) {  // entries of maps have both fields, whatever they hold
+        job.message(2, [&](wire_writer& entry) {  // entries of maps always have both fields
           entry.integer(1, index);
           entry.bytes(2, where);
         });

@@ -1,5 +1,5 @@
-// A cluster_stepper makes the steps of a model whose updates a cluster makes: it computes gradients and pushes them,
-// and values come back.
+// A cluster_stepper makes the steps of a model whose updates a cluster makes: it computes gradients, pushes them to the
+// parameter servers, and gets values back.
 #pragma once
 #include <algorithm>
 #include <cstring>
@@ -29,12 +29,12 @@ namespace gradus::inline GRADUS_BUILD::detail {
 struct cluster_task {
   cluster_fingerprint made_from = {};
   std::vector<std::byte> policies = {};   // of the update
-  std::string cannot_be_sent = {};        // one that has no bytes
+  std::string cannot_be_sent = {};        // the name of a policy that cannot be sent as bytes
   std::optional<recovery::log> log = {};  // the log of parameter servers
 };
 
-// The fingerprint of the steps of a task, for hello: names, types and extents of the variables that are updated, a
-// number for the graph, the seed.
+// Returns the fingerprint of the steps of a task, for its hello message: names, types and extents of the variables that
+// are updated, a digest of the graph, and the seed.
 template <class Steps>
 cluster_fingerprint fingerprint_of(Steps& steps, cluster_fingerprint of) {
   steps.each_updated([&](std::size_t i, const constraint&, bool) {
@@ -69,13 +69,13 @@ struct update_program {
   }
 };
 
-// Alone: the stepper of a process that makes its updates itself, which this is as well, where the task has no cluster.
-// A step is: the gradients of this worker's batch; they become an update, or part of one, by the Staleness; the values
-// after it, or a later one, are the variables of the next step.
+// Alone is the stepper of a process that makes its updates itself, as this stepper does where the task has no cluster.
+// A step computes the gradients of this worker's batch; they become an update, or part of one, by the Staleness; the
+// values after that update, or a later one, are the variables of the next step.
 template <class Alone, class Update, class Device, class Staleness>
 class cluster_stepper : public Alone, worker_told {
 public:
-  // Errors: invalid_argument for parts of microbatch that the contributions of a round cannot share evenly, and for
+  // Raises invalid_argument for parts of microbatch that the contributions of a round cannot share evenly, and for
   // requirements of `when` that this cluster does not meet.
   template <class Model, class Executor, class Subnormals, class Microbatch>
   cluster_stepper(const server& here, const Staleness& when, const cluster_task& task, Model model, Update update,
@@ -96,9 +96,9 @@ public:
     }
   }
 
-  // Values are there, of a checkpoint or of initializers: the chief's become the cluster's, or, where that has some
-  // already, the cluster's become this task's. Returns with the values of the step to go on with.
-  // Error: failed_precondition where it was called before, and for tasks that differ.
+  // To be called once values are there, of a checkpoint or of initializers. The chief's values become the cluster's,
+  // or, if the cluster has values already, the cluster's become this task's. Returns with the values of the step to go
+  // on with. Raises failed_precondition if it was called before, and for tasks that differ.
   void enter() {
     if (here_->network() == nullptr) return;
     if (node_)
@@ -117,9 +117,9 @@ public:
     if (contributions_ % here_->workers() == 0)
       behind_ = (Alone::global_step() - before) * (contributions_ / here_->workers());
   }
-  // After enter(): the number of batches that this worker has contributed already and that its data, which stand at the
-  // old position, have yet to skip. In a synchronous run without backups it follows from the step; otherwise it is
-  // unknown, and this is 0.
+  // Returns, after enter(), the number of batches that this worker has contributed already and that its data, which
+  // stand at the old position, have yet to skip. In a synchronous run without backups it follows from the step;
+  // otherwise it is unknown, and 0 is returned.
   std::int64_t batches_behind() const { return behind_; }
 
   template <class... Probe>
@@ -138,17 +138,17 @@ public:
         if (fate != push_fate::lost) return;  // else the batch is still here, and its gradient is in no update
       } while (true);
   }
-  // True if the last call made no step, and none follows: workers have left, and those that are here are too few for a
-  // synchronous update.
+  // Returns true if the last call made no step, and none follows, because workers have left and those that remain are
+  // too few for a synchronous update.
   bool is_over() const { return is_over_; }
-  // And that is because a replay has come to its end.
+  // Returns true if the task's network is a replay's: then is_over means that the replay has come to its end.
   bool ends_a_replay() const { return node_ && here_->network()->messages().is_replay(); }
-  // All that lies on shards, as it is after this step, comes to where it lies here: slots and averages come at no other
-  // time. Where others go on meanwhile, that is a later step, and this task is at it as well.
+  // Copies all state of the shards, as it is after this step, to its place here; slots and averages come at no other
+  // time. If other workers go on meanwhile, the state is that of a later step, and this task then is at that step too.
   void gather() {
     if (node_) Alone::move_to(static_cast<std::int64_t>(node_->fetch()));
   }
-  // Into place only after gather(), and back.
+  // Puts the averages in place of the variables after gather(), or puts the variables back.
   void swap_averages() {
     if (!std::exchange(swapped_, !swapped_)) gather();
     Alone::swap_averages();
@@ -157,7 +157,7 @@ public:
     Alone::guard(g);
     guard_ = g;
   }
-  // Returns the state that changes by steps, for which a save that copies state meanwhile is called.
+  // Returns the state that steps change: the guard of a save that copies state meanwhile is called before it changes.
   std::vector<std::span<const std::byte>> guarded() {
     if (here_->network() == nullptr) return Alone::guarded();
     std::vector<std::span<const std::byte>> all;
@@ -165,7 +165,7 @@ public:
       for (const wire_slice& s : shard) all.push_back(s.bytes);
     return all;
   }
-  // Of this worker's own gradients.
+  // Returns the norm of this worker's own gradients.
   double gradient_norm() const {
     const double n = Alone::gradient_norm();
     return contributions_ != 0 ? n / static_cast<double>(Alone::parts()) : n;
@@ -177,9 +177,9 @@ private:
 
   const server* here_;
   cluster_task task_;
-  Update first_;  // as the shards' begin
+  Update first_;  // the update with which the shards begin
   decider_options decides_;
-  std::int64_t contributions_ = 0;  // of a synchronous round; 0: a push is an update
+  std::int64_t contributions_ = 0;  // of a synchronous round; 0: each push is an update
   std::int64_t behind_ = 0;
   bool is_over_ = false, swapped_ = false;
   int entered_with_ = 0;
@@ -192,7 +192,7 @@ private:
   static cluster_shape shape_of(const server& here) {
     return {static_cast<std::uint32_t>(here.shards()), static_cast<std::uint32_t>(here.workers())};
   }
-  // Of a round's parts, those that one contribution has.
+  // Returns the microbatch of one contribution: its share of a round's parts.
   template <class Microbatch>
   static Microbatch share_of(const server& here, const Staleness& when, Microbatch cut) {
     if (here.network() != nullptr && here.shards() == 0)
@@ -214,7 +214,7 @@ private:
     return cut;
   }
 
-  // The shared variables, their shards, and the work of a parameter server.
+  // Lists the shared variables, assigns them to shards, and offers the program of a parameter server to the network.
   void prepare() {
     std::vector<store_variable> variables;
     Alone::each_updated([&](std::size_t i, const constraint& limit, bool has_rows) {

@@ -4,9 +4,9 @@
 //                                              gradus::run_config{.model_dir = "runs/a"});
 //
 // `here` is the task's server. The parameter servers hold variables, slots and averages and make the updates; this
-// task computes gradients. The chief (server::is_chief) restores or initializes, and saves one checkpoint of all, which
-// a run of one process opens as its own, and a cluster of another size; others have no files, whatever their
-// configuration says. A server without other tasks trains alone, as a run without this policy does.
+// task computes gradients. The chief (server::is_chief) restores or initializes the values, and saves one checkpoint of
+// the whole cluster, which a run of one process or a cluster of another size can restore. Other tasks have no files,
+// whatever their configuration says. A server without other tasks trains alone, as a run without this policy does.
 //
 // State that a model changes itself while it computes (the moving averages of batch_normalization) stays with each
 // worker; the checkpoint has the chief's. The norm of gradients that a run reports is that of the worker's own.
@@ -23,7 +23,7 @@
 namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
-// A staleness that takes no parameter servers has steps of its own (cluster/all_reduce.hpp).
+// A staleness policy without parameter servers has a stepper of its own (cluster/all_reduce.hpp).
 template <class Alone, class Update, class Device, class Staleness>
 struct steps_by {
   using type = cluster_stepper<Alone, Update, Device, Staleness>;
@@ -38,19 +38,19 @@ struct steps_by<Alone, Update, Device, Staleness> {
 class connected {
 public:
   using policy_for = kind::connection;
-  // A run without a staleness policy trains as its configuration says, else asynchronously.
+  // A run without a staleness policy trains as its configuration says, or else asynchronously.
   using default_staleness = distribution_strategy;
   // The default recovery of a run that loses a parameter server.
   using default_recovery = recovery::roll_back;
 
-  // The server outlives the run.
+  // The server must outlive the run.
   explicit connected(const server& here) : server_(&here) {}
 
   bool is_chief() const { return server_->is_chief(); }
-  // True if the run has a folder: the chief's, and one that trains alone, such as an evaluator.
+  // Returns true if this task has files: the chief, and a task that trains alone, such as an evaluator.
   bool has_files() const { return server_->is_chief() || server_->network() == nullptr; }
 
-  // The steps of a run of this task.
+  // The stepper of a run of this task.
   template <class Alone, class Update, class Device, class Staleness>
   using steps = typename detail::steps_by<Alone, Update, Device, Staleness>::type;
   template <class Steps, class Staleness, class Recovery, class... More>
@@ -71,7 +71,7 @@ public:
     std::sort(t.made_from.settings.begin(), t.made_from.settings.end());
     return t;
   }
-  // A supervisor's session. Error: invalid_argument for another master than this task's server.
+  // Returns a supervisor's session. Raises invalid_argument for another master than this task's server.
   template <class Master, class OpenHere>
   decltype(auto) connect(const Master& m, OpenHere&& open_here) const {
     if (!m.is_this_process() && m.text != server_->target())

@@ -9,7 +9,7 @@
 namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
-// What all copies of a setter share.
+// The state that all copies of a setter share.
 struct replica_devices {
   device_spec ps, worker;
   bool merge;
@@ -21,7 +21,7 @@ struct replica_devices {
     const device_spec asked = device_spec::from_string(op.device);
     if (std::find(ps_ops.begin(), ps_ops.end(), op.type) == ps_ops.end()) return worker.merged(asked).to_string();
     device_spec here = ps;
-    // A task is chosen where the job stays what it is, also for a variable that names a task and keeps it.
+    // The strategy is called if the job stays the same, also for a variable that names a task and keeps it.
     if (!here.job.empty() && (asked.job.empty() || asked.job == here.job)) here.task = strategy(op);
     return here.merged(asked).to_string();
   }

@@ -1,6 +1,6 @@
-// Frames of federated rounds: what a server and boards say to each other over a stream of bytes (a UART, a radio, a
-// socket), and how they are found in it again after bytes were lost, flipped or repeated. No heap, no exceptions.
-// docs/formats/federated.md has the bytes.
+// Frames of federated rounds: the messages between a server and boards over a stream of bytes (a UART, a radio, a
+// socket), and how a receiver finds them in it again after bytes were lost, flipped or repeated. The code uses no heap
+// and no exceptions. docs/formats/federated.md describes the bytes.
 #pragma once
 #include <algorithm>
 #include <bit>
@@ -16,18 +16,18 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// What became of a frame. Only what is `taken` changes anything.
+// The result of receiving a frame. Only a frame that is `taken` changes any state.
 enum class federated_answer : std::uint8_t {
   taken,
-  damaged,        // its head or its numbers have another checksum than it says, or it was cut
-  foreign,        // its head is not for this end: of another kind, run or member
-  newer_version,  // of a format that came later
+  damaged,        // its head or its numbers do not match their checksum, or it was cut
+  foreign,        // its head is not for this receiver: of another kind, run or member
+  newer_version,  // of a newer format
   another_model,  // of variables with other names, types, shapes or order
   late,           // of a round that has ended, or trained from a model that is no longer the round's
   early,          // of a round that has not begun
-  repeated,       // this round's was taken before
+  repeated,       // the frame of this round was taken before
   bad_numbers,    // it has a number that is infinite or NaN
-  bad_examples    // trained on no example, or on more than may count
+  bad_examples    // trained on no example, or on more than options.most_examples
 };
 constexpr const char* message_of(federated_answer a) {
   constexpr const char* messages[] = {
@@ -46,8 +46,8 @@ constexpr const char* message_of(federated_answer a) {
   return messages[static_cast<int>(a)];
 }
 
-// How many frames met each answer, and how many bytes belonged to none that was read to its end: noise, flipped marks,
-// the numbers of refused frames.
+// The number of frames with each answer, and the number of bytes that belonged to no frame that was read to its end:
+// noise, flipped marks, the numbers of refused frames.
 struct federated_counts {
   std::uint32_t of[10] = {};
   std::uint32_t skipped_bytes = 0;
@@ -87,7 +87,7 @@ struct federated_frame {
     for (std::size_t i = 0; i < 7; ++i) put(8 + 4 * i, words[i]);
     put(36, crc32c_by_nibble(0, to, 36));
   }
-  // False if the checksum is another.
+  // Reads a head. Returns false if the checksum does not match.
   bool read(const std::byte* from) {
     const auto get = [from](std::size_t at, std::size_t width = 4) {
       std::uint32_t n = 0;
@@ -102,7 +102,7 @@ struct federated_frame {
   }
 };
 
-// Whether all of these float32 numbers, little-endian, are finite.
+// Returns whether all of these little-endian float32 numbers are finite.
 inline bool all_finite(std::span<const std::byte> floats) {
   for (std::size_t i = 0; i < floats.size(); i += 4)
     if ((floats[i + 3] & std::byte{0x7f}) == std::byte{0x7f} && (floats[i + 2] & std::byte{0x80}) != std::byte{0})
@@ -117,7 +117,7 @@ inline void copy_floats(std::byte* to, const std::byte* from, std::size_t bytes)
     for (std::size_t i = 0; i < bytes; ++i) to[i] = from[i / 4 * 4 + (3 - i % 4)];
 }
 
-// f(piece) for float32 numbers as little-endian bytes: whole, or where a machine turns them, in pieces.
+// Calls f(piece) with float32 numbers as little-endian bytes: with all at once, or in pieces on a big-endian machine.
 template <class F>
 void each_piece(std::span<const std::byte> numbers, F&& f) {
   if constexpr (std::endian::native == std::endian::little) {
@@ -132,18 +132,18 @@ void each_piece(std::span<const std::byte> numbers, F&& f) {
   }
 }
 
-// Finds frames in a stream. `next` eats bytes until something has happened:
-//   head:     head() came whole; call accept, and its numbers are read
-//   payload:  the numbers of frame() are whole, in `room`
-//   damaged:  a checksum was another
-//   nothing:  all bytes are eaten
-// Every byte is looked at for heads, those of numbers too: a head within numbers means that their frame was cut, so the
-// next whole frame is found, each byte is read once, and nothing is kept but a head.
+// Finds frames in a stream. `next` consumes bytes until there is an event:
+//   head:     a whole head has come, head(); call accept to read its numbers
+//   payload:  all numbers of frame() have come, in `room`
+//   damaged:  a checksum did not match
+//   nothing:  all bytes are consumed
+// Every byte is checked for the beginning of a head, also those of numbers: a head within numbers means that their
+// frame was cut. So the next whole frame is found, each byte is read once, and only one head is buffered.
 class federated_receiver {
 public:
   enum class event : std::uint8_t { nothing, head, payload, damaged };
 
-  // The room is as long as a frame's numbers; the same at each call.
+  // `room` is as long as a frame's numbers, and the same memory at each call.
   event next(std::span<const std::byte>& bytes, std::span<std::byte> room) {
     for (;;) {
       if (have_ == sizeof bytes_) {
@@ -152,7 +152,7 @@ public:
         if (whole) return event::head;
         std::memmove(bytes_, bytes_ + 1, have_);
         look();
-        if (!in_payload_) return event::damaged;  // else numbers that look like a mark
+        if (!in_payload_) return event::damaged;  // otherwise these were numbers that look like a mark
       }
       if (bytes.empty()) return event::nothing;
       const std::byte b = bytes[0];
@@ -172,14 +172,14 @@ public:
   }
   const federated_frame& head() const { return head_; }
   const federated_frame& frame() const { return frame_; }
-  // True if another frame's numbers were being read: it was cut.
+  // Begins to read the numbers of head(). Returns true if another frame's numbers were being read: that frame was cut.
   bool accept() {
     const bool cut = in_payload_;
     if (!cut) skipped_ -= static_cast<std::uint32_t>(sizeof bytes_);
     frame_ = head_, in_payload_ = true, at_ = 0;
     return cut;
   }
-  // The stream begins anew. True if a frame had begun.
+  // Restarts after the stream was connected anew. Returns true if a frame had begun.
   bool restart() {
     const bool begun = in_payload_ || have_ != 0;
     in_payload_ = false, have_ = at_ = 0;
@@ -191,17 +191,17 @@ private:
   federated_frame head_, frame_;
   std::byte bytes_[federated_frame::head_bytes] = {};
   bool in_payload_ = false;
-  std::uint32_t have_ = 0, at_ = 0;  // bytes of a head, of numbers
+  std::uint32_t have_ = 0, at_ = 0;  // bytes that have come of a head, and of numbers
   std::uint32_t skipped_ = 0;
 
-  // Leaves what may be the beginning of a head.
+  // Drops bytes until those that are left may be the beginning of a head.
   void look() {
     while (have_ != 0 && std::memcmp(bytes_, federated_frame::mark, std::min<std::size_t>(have_, 4)) != 0)
       std::memmove(bytes_, bytes_ + 1, --have_);
   }
 };
 
-// A list for list_variables: what a frame holds are the variables of float32, in order. The rest stays where it is.
+// A list for list_variables that measures a frame: a frame holds the variables of float32, in order, and no others.
 struct federated_measure {
   std::uint32_t fingerprint = 0;
   std::size_t bytes = 0;

@@ -1,10 +1,11 @@
 // A federated_member is a board's end of federated rounds (McMahan et al., "Communication-Efficient Learning of Deep
 // Networks from Decentralized Data", 2017, FederatedAveraging): a server sends its model, the board trains it on
-// examples that never leave it, and sends its variables back. For programs without a heap and without exceptions.
+// examples that never leave the board, and sends its variables back. It is for programs without a heap and without
+// exceptions.
 //
 //   static auto trainer =
 //       gradus::make_static_stepper<model>(gradus::static_batch<8>{}, gradus::adam{}, gradus::portable{});
-//   static std::byte room[trainer.variable_bytes];  // where a model waits until it has come whole
+//   static std::byte room[trainer.variable_bytes];  // holds a model until all of it has come
 //   static gradus::federated_member member(trainer, 3, room);
 //
 //   trainer.initialize(42);                         // the rule's slots
@@ -13,22 +14,22 @@
 //     if (member.has_round()) {                     // the variables are the server's
 //       for (...) trainer.step();                   // 120 examples of the board's own
 //       member.send(120, uart_write);               // before anything more is received
-//     } else if (member.is_asked_again()) {         // the server did not get it
+//     } else if (member.is_asked_again()) {         // the server did not get the update
 //       member.send_again(uart_write);
 //     }
 //   }
 //
-// What is exchanged are the variables of float32, those of batch_norm included; the rule's slots stay the board's own
-// from one round to the next (trainer.restart_mirrors() restarts them). A frame that is not taken changes nothing: it
-// is counted (federated_answer). The room may be memory that a step writes before it reads it, but not while a step's
-// inputs lie there: a step in the midst of a frame costs that frame.
-// Frames have checksums, no signatures: on a line that others can write to, put them into TLS.
+// The variables of float32 are exchanged, including those of batch_norm; the board keeps the rule's slots from one
+// round to the next (trainer.restart_mirrors() restarts them). A frame that is not taken is counted (federated_answer)
+// and changes nothing else. The room may be memory that a step writes before it reads it, but not while a step's
+// inputs lie there: a step that runs while a frame is being received destroys that frame.
+// Frames have checksums, but no signatures: on a line that others can write to, put them into TLS.
 #pragma once
 #include "federated_frame.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
 
-// Not for several threads at once. The trainer stays where it is.
+// Only one thread may use it at a time. It refers to the trainer, which must stay where it is.
 template <class Trainer>
 class federated_member {
   static_assert(Trainer::variable_bytes != 0,
@@ -36,7 +37,7 @@ class federated_member {
 
 public:
   // `number` is this board's, below options.members of the server. The room has at least trainer.variable_bytes bytes.
-  // Error: invalid_argument for the number 65535, which stands for a server.
+  // Raises invalid_argument for the number 65535, which stands for a server.
   template <std::size_t N>
   federated_member(Trainer& of, std::uint16_t number, std::byte (&memory)[N])
       : federated_member(of, number, std::span<std::byte, N>(memory)) {}
@@ -55,8 +56,8 @@ public:
   federated_member(const federated_member&) = delete;
   federated_member& operator=(const federated_member&) = delete;
 
-  // Takes bytes of the stream. A model that has come whole is in the variables when this returns; so call it before the
-  // training of a round or after its send, not in between.
+  // Takes bytes of the stream. If all of a model has come, it is in the variables when this returns; so call it before
+  // the training of a round or after its send, not in between.
   void receive(std::span<const std::byte> bytes) {
     using arrival = detail::federated_receiver::event;
     const std::span<std::byte> numbers(room_, Trainer::variable_bytes);
@@ -67,7 +68,7 @@ public:
         answer = detail::all_finite(numbers) ? judge(receiver_.frame()) : federated_answer::bad_numbers;
       if (answer == federated_answer::taken && a == arrival::head) {
         if (!receiver_.accept()) continue;
-        answer = federated_answer::damaged;  // the one before it
+        answer = federated_answer::damaged;  // the frame before it, which was cut
       }
       if (answer == federated_answer::taken) take();
       if (answer == federated_answer::repeated) asked_again_ = examples_ != 0;
@@ -75,17 +76,17 @@ public:
     }
     counts_.skipped_bytes = receiver_.skipped_bytes();
   }
-  // The stream was connected anew: half a frame is dropped.
+  // To be called when the stream was connected anew: a frame that has come in part is dropped.
   void reconnected() {
     if (receiver_.restart()) counts_.add(federated_answer::damaged);
   }
 
-  // A round has begun: the variables are the server's model, and send was not called yet.
+  // Returns whether a round has begun: the variables are the server's model, and send was not called yet.
   bool has_round() const { return begun_; }
-  // The round that has begun, or was sent last, and its run; 0 before the first.
+  // Return the round that has begun, or was sent last, and its run; 0 before the first.
   std::uint32_t round() const { return round_; }
   std::uint32_t run() const { return run_; }
-  // Sends the variables as what `examples` examples have made of the model; the round is over for this board then.
+  // Sends the variables as the result of training on `examples` examples; then the round is over for this board.
   // Calls write(std::span<const std::byte>) for the head and for each variable, in order. Returns taken; or why nothing
   // was sent: bad_examples for 0, early before the first round, bad_numbers if a variable is infinite or NaN (slots
   // that are not finite either begin anew with trainer.restart_mirrors()).
@@ -95,9 +96,9 @@ public:
     begun_ = false, examples_ = 0;
     return examples == 0 ? federated_answer::bad_examples : write_frame(examples, write);
   }
-  // The server has sent the round's model once more: it misses the update.
+  // Returns whether the server has sent the round's model once more because it has not received the update.
   bool is_asked_again() const { return asked_again_; }
-  // Sends what was sent. Returns taken, early if nothing was, or late if the variables are no longer those.
+  // Sends the last update again. Returns taken, early if none was sent, or late if the variables have changed since.
   template <class Write>
   federated_answer send_again(Write write) {
     asked_again_ = false;
@@ -111,7 +112,7 @@ private:
   std::uint16_t number_;
   bool begun_ = false, asked_again_ = false;
   std::byte* room_;
-  std::uint32_t fingerprint_ = 0, run_ = 0, round_ = 0, examples_ = 0;  // 0 examples: not sent
+  std::uint32_t fingerprint_ = 0, run_ = 0, round_ = 0, examples_ = 0;  // 0 examples: the update was not sent
   std::uint32_t model_crc_ = 0, sent_crc_ = 0;
   detail::federated_receiver receiver_;
   federated_counts counts_;
@@ -139,7 +140,8 @@ private:
     const detail::federated_frame& f = receiver_.frame();
     run_ = f.run, round_ = f.round, model_crc_ = f.crc, examples_ = 0, begun_ = true, asked_again_ = false;
   }
-  // Of the variables: a checksum and whether they are finite, or their bytes.
+  // Lists for list_variables: `measuring` computes a checksum and whether all values are finite, `writing` writes the
+  // values' bytes.
   struct measuring {
     std::uint32_t crc = 0;
     bool finite = true;

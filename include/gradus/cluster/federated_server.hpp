@@ -1,6 +1,6 @@
 // A federated_server leads federated rounds (McMahan et al. 2017, FederatedAveraging): it sends its model to members,
-// boards (cluster/federated_member.hpp) or programs like them, each trains it on its own examples and sends its
-// variables back, and the server's model becomes their mean, each weighted by its number of examples.
+// which are boards (cluster/federated_member.hpp) or programs like them. Each trains the model on its own examples and
+// sends its variables back, and the server's model becomes their mean, each weighted by its number of examples.
 //
 //   auto trainer = gradus::make_static_stepper<model>(gradus::static_batch<1>{}, gradus::adam{}, gradus::portable{});
 //   trainer.initialize(42);
@@ -10,13 +10,14 @@
 //     for (int m = 0; m < 8; ++m) lines[m].write(frame);
 //     while (!server.is_complete() && before_deadline())
 //       for (int m = 0; m < 8; ++m) server.receive(m, lines[m].read());
-//     if (!server.end_round().averaged) ...;  // else the trainer's variables are the mean
+//     if (!server.end_round().averaged) ...;  // otherwise the trainer's variables are the mean
 //   }
 //
-// It reads no clock and owns no line: the program decides how long a round waits and what it sends again (frame()). A
-// member that died, or sent what cannot be used, is left out of the round, and what came is counted. The mean is
-// computed in double, in the order of the members' numbers, so the bits do not depend on the order of arrival, and
-// equal those of the same rounds in one process. Memory is taken once: a model for each member and one for the frame.
+// The server reads no clock and owns no line: the program decides how long a round waits and what it sends again
+// (frame()). A member that died, or sent a frame that cannot be used, is left out of the round, and its frames are
+// counted. The mean is computed in double, in the order of the members' numbers, so the bits do not depend on the order
+// of arrival, and equal those of the same rounds in one process. Memory is allocated once: for a model of each member
+// and for the frame.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -29,24 +30,24 @@ namespace gradus::inline GRADUS_BUILD {
 
 struct federated_options {
   int members = 1;        // their numbers are 0 ... members - 1
-  int least_members = 1;  // fewer in a round, and the model stays as it is
-  // A member that says more is refused: it would outvote the others.
+  int least_members = 1;  // with fewer in a round the model stays as it is
+  // An update with more examples is refused, since it would outvote the others.
   std::uint32_t most_examples = detail::federated_frame::most_examples;
-  // Frames of another run are refused. Members take a run with a greater number in place of theirs, and none with a
-  // smaller one: give a greater one when a training begins anew or goes back to an older checkpoint.
+  // Frames of another run are refused. Members accept a run with a greater number in place of theirs, but none with a
+  // smaller one: give a greater number when a training begins anew or goes back to an older checkpoint.
   std::uint32_t run = 1;
 };
 
 struct federated_report {
   std::uint32_t round = 0;
-  int members = 0;             // whose updates are in the mean
-  std::uint64_t examples = 0;  // of them together
-  bool averaged = false;       // false: fewer than least_members, the model is as it was
+  int members = 0;             // number of members whose updates are in the mean
+  std::uint64_t examples = 0;  // of these members together
+  bool averaged = false;       // false: fewer than least_members, so the model is as it was
 };
 
 namespace detail {
 
-// The rounds over variables that lie somewhere.
+// The rounds, for variables whose memory is not theirs.
 class federated_rounds {
 public:
   struct variable {
@@ -54,7 +55,7 @@ public:
     extents dims;
     std::span<std::byte> values;
   };
-  // A list for list_variables. Error: invalid_argument for variables of float64.
+  // A list for list_variables. Raises invalid_argument for variables of float64.
   struct collecting {
     std::vector<variable> all;
     void tensor(std::string_view name, dtype type, const extents& dims, std::span<std::byte> values);
@@ -76,7 +77,7 @@ private:
   struct member_line {
     federated_receiver receiver;
     federated_counts counts;
-    std::vector<std::byte> room;  // what comes, and then what was taken
+    std::vector<std::byte> room;  // the update that is being received, and then the one that was taken
     std::uint32_t examples = 0;
     bool taken = false;
   };
@@ -95,8 +96,9 @@ private:
 
 }  // namespace detail
 
-// Not for several threads at once. The trainer stays where it is; only end_round writes to its variables.
-// Errors: invalid_argument for options or a member out of range; failed_precondition for a call at the wrong time.
+// Only one thread may use it at a time. It refers to the trainer, which must stay where it is; only end_round writes to
+// the trainer's variables. Functions raise invalid_argument for options or a member out of range, and
+// failed_precondition for a call at the wrong time.
 class federated_server {
 public:
   // `trainer` is a static_stepper whose variables have values, or the variables of a trainer that make_trainer made:
@@ -113,22 +115,23 @@ public:
 
   // Returns the frame that begins the next round, the same for every member, valid until the next one begins.
   std::span<const std::byte> begin_round() { return rounds_.begin_round(); }
-  // The frame of the round that runs, for a member whose update has not come: it sends it again, or begins anew.
+  // Returns the frame of the round that runs, for a member whose update has not come: the member then sends its update
+  // again, or begins the round anew.
   std::span<const std::byte> frame() const { return rounds_.frame(); }
   // Takes bytes that came from a member, in any pieces.
   void receive(int member, std::span<const std::byte> bytes) { rounds_.receive(member, bytes); }
-  // The member's line was connected anew: half a frame is dropped.
+  // To be called when the member's line was connected anew: a frame that has come in part is dropped.
   void reconnected(int member) { rounds_.reconnected(member); }
-  // Whether this member's update of the round is there; whether all are.
+  // Return whether this member's update of the round is there, and whether those of all members are.
   bool has(int member) const { return rounds_.has(member); }
   bool is_complete() const { return rounds_.is_complete(); }
   // Ends the round with the updates that are there.
   federated_report end_round() { return rounds_.end_round(); }
 
-  std::uint32_t round() const { return rounds_.round(); }  // that runs, or ended last
+  std::uint32_t round() const { return rounds_.round(); }  // the round that runs, or ended last
   const federated_counts& counts(int member) const { return rounds_.counts(member); }
-  // What a restarted server needs beside the trainer's state, saved and restored between two rounds: the number of the
-  // last one. A server that goes back to an older state begins another run.
+  // Adds to a list what a restarted server needs besides the trainer's state: the number of the last round. Save and
+  // restore it between two rounds. A server that goes back to an older state must begin another run.
   template <class List>
   void remembers(List& list) {
     list.scalar("federated_round", rounds_.round_number());

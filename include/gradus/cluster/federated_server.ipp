@@ -89,15 +89,15 @@ GRADUS_BODY federated_answer federated_rounds::judge(const federated_frame& f, i
 GRADUS_BODY void federated_rounds::receive(int member, std::span<const std::byte> bytes) {
   using event = federated_receiver::event;
   member_line& m = const_cast<member_line&>(at(member));
-  // After `taken` the room holds the update: every frame that could be written there is refused by its head.
+  // After `taken` the room holds the update: the head of every frame that could overwrite it is refused.
   for (event e; (e = m.receiver.next(bytes, m.room)) != event::nothing;) {
     federated_answer answer = federated_answer::damaged;
     if (e == event::head) answer = judge(m.receiver.head(), member);
-    if (e == event::payload)  // also at its end: its round may have ended
+    if (e == event::payload)  // checked again at its end, since its round may have ended
       answer = all_finite(m.room) ? judge(m.receiver.frame(), member) : federated_answer::bad_numbers;
     if (answer == federated_answer::taken && e == event::head) {
       if (!m.receiver.accept()) continue;
-      answer = federated_answer::damaged;  // the one before it
+      answer = federated_answer::damaged;  // the frame before it, which was cut
     }
     if (answer == federated_answer::taken) m.taken = true, m.examples = m.receiver.frame().examples;
     m.counts.add(answer);
@@ -134,7 +134,7 @@ GRADUS_BODY federated_report federated_rounds::end_round() {
   std::size_t from = 0;
   for (const variable& v : variables_) {
     for (std::size_t i = 0; i < v.values.size(); i += sizeof(float), from += sizeof(float)) {
-      double sum = -0.0;  // so that zeros keep their sign; each product is exact, so no compiler's fused one is another
+      double sum = -0.0;  // so that zeros keep their sign; each product is exact, so a fused one is the same
       for (const member_line& m : members_) {
         if (!m.taken) continue;
         float w;

@@ -19,7 +19,8 @@ GRADUS_BODY gradient_exchange::gradient_exchange(rank_network& network, std::vec
   }
 }
 
-// Arrays that lie behind one another, but for what aligns them, are one piece of memory: it is cut into equal buckets.
+// Arrays that follow each other in memory, except for padding, are one piece of memory, which is cut into equal
+// buckets.
 GRADUS_BODY void gradient_exchange::cut(std::size_t bucket_bytes) {
   std::vector<std::size_t> order(arrays_.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
@@ -43,7 +44,7 @@ GRADUS_BODY void gradient_exchange::cut(std::size_t bucket_bytes) {
     for (; at < next; ++at) {
       const array& a = arrays_[order[at]];
       const auto offset = static_cast<std::size_t>(a.bytes.data() - begin);
-      const auto holding = [&](std::size_t byte) {  // an empty array may lie behind all
+      const auto holding = [&](std::size_t byte) {  // an empty array may be after all others
         return std::min(from + (each == 0 ? 0 : byte / each), buckets_.size() - 1);
       };
       const std::size_t last = a.bytes.empty() ? offset : offset + a.bytes.size() - 1;
@@ -85,7 +86,7 @@ GRADUS_BODY void gradient_exchange::wait(std::vector<std::size_t>& messages) {
 GRADUS_BODY void gradient_exchange::add(const bucket& b, std::span<std::byte> to) {
   const auto of = [&]<class T>(T* own) {
     const std::size_t n = to.size() / sizeof(T);
-    if (size() == 2) {  // one addition, which a tree would make of copies
+    if (size() == 2) {  // a single addition; the tree would copy first
       const T* const other = reinterpret_cast<const T*>(b.from[1 - rank()].data());
       for (std::size_t i = 0; i < n; ++i) own[i] += other[i];
     } else {
@@ -98,7 +99,7 @@ GRADUS_BODY void gradient_exchange::add(const bucket& b, std::span<std::byte> to
 
 GRADUS_BODY void gradient_exchange::add_and_send(bucket& b) {
   wait(b.receives);
-  wait(b.sends);  // sums come where these lie
+  wait(b.sends);  // sums are received into their memory
   if (is_whole(b)) return add(b, b.bytes);
   const std::span<std::byte> own = slice(b, rank());
   for (std::size_t k = 0; k < size(); ++k)
@@ -138,7 +139,7 @@ GRADUS_BODY std::vector<std::byte> gather(rank_network& network, std::span<const
     messages.push_back(network.receive(static_cast<int>(k), here));
     messages.push_back(network.send(static_cast<int>(k), own));
   }
-  for (const bool sends : {false, true})  // whoever waits has taken what others wait for
+  for (const bool sends : {false, true})  // receives first: a rank that waits for a send has taken what others send
     for (std::size_t i = sends ? 1 : 0; i < messages.size(); i += 2) network.wait(messages[i]);
   return all;
 }

@@ -1,13 +1,14 @@
-// A graph as bytes: how an interpreted graph reaches the server that runs it. Ops go by the names of their cards, and
-// nodes keep their numbers, so that a fetch or a feed is a node's number on both sides.
+// These functions write a graph as bytes, so that an interpreted graph can be sent to the server that runs it. Ops are
+// written as the names of their cards, and nodes keep their numbers, so that a fetch or a feed is a node's number on
+// both sides.
 //
 //   const std::vector<std::byte> bytes = graph_to_bytes(g);
 //   unknown_ops unknown;
 //   graph same = graph_from_bytes(bytes, cards, unknown);   // cards(name): the op's card; null: this program has none
 //
-// What is read is checked as a pass would be: pools, edges, names and every op's shape rule (graph/law.hpp). What is
-// not checked are attributes that no shape rule looks at. So whoever may send a graph may run a program, as with
-// TensorFlow's servers.
+// A graph that is read is checked as the result of a pass would be: pools, edges, names and every op's shape rule
+// (graph/law.hpp). Attributes that no shape rule reads are not checked. So a client that may send a graph may run any
+// program, as with TensorFlow's servers.
 #pragma once
 #include <cstddef>
 #include <deque>
@@ -21,11 +22,11 @@
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
-// Error: unimplemented for a graph that passes have fused.
+// Raises unimplemented for a graph that passes have fused.
 std::vector<std::byte> graph_to_bytes(const graph& g);
-// The card of an op by its name; null: none.
+// Returns the card of an op by its name, or null if there is none.
 using card_finder = std::function<const card*(std::string_view name)>;
-// Ops of a graph that this program has no card of. Their nodes are in the graph and cannot run.
+// The ops of a graph for which this program has no card. Their nodes are in the graph and cannot run.
 class unknown_ops {
 public:
   const card& add(const std::string& name);
@@ -36,9 +37,10 @@ private:
   std::deque<std::string> names_;
   std::deque<card> cards_;
 };
-// The graph points into `unknown`. Error: data_loss for what is malformed or breaks a law of graphs.
+// Returns the graph, which points into `unknown`. Raises data_loss for bytes that are malformed or that break a law
+// of graphs.
 graph graph_from_bytes(std::span<const std::byte> bytes, const card_finder& cards, unknown_ops& unknown);
-// The names of unknown ops that these nodes need, as a list; empty: none.
+// Returns the names of unknown ops that these nodes need, as a list in words; empty if they need none.
 std::string unknown_for(const graph& g, std::span<const int> nodes, const unknown_ops& unknown);
 
 }  // namespace gradus::detail

@@ -12,7 +12,7 @@
 namespace gradus::inline GRADUS_BUILD::detail {
 
 inline constexpr std::uint32_t graph_bytes_version = 1;
-// Words behind the last attribute, so that a node with too few of them reads zeros.
+// The number of words after the last attribute, so that the shape rule of a node with too few attributes reads zeros.
 inline constexpr int spare_words = 64;
 
 GRADUS_BODY std::vector<std::byte> graph_to_bytes(const graph& g) {
@@ -61,7 +61,7 @@ GRADUS_BODY std::vector<std::byte> graph_to_bytes(const graph& g) {
   return bytes;
 }
 
-// It makes no promise: its results are what its sender says they are.
+// The card of an unknown op has no shape rule: the shapes of its results are those that the sender gives.
 GRADUS_BODY const card& unknown_ops::add(const std::string& name) {
   names_.push_back(name);
   return cards_.emplace_back(
@@ -84,7 +84,7 @@ GRADUS_BODY graph graph_from_bytes(std::span<const std::byte> bytes, const card_
     const card* const known = cards(name);
     ops.push_back(known != nullptr ? known : &unknown.add(name));
   }
-  std::vector<char> begins;  // a text, at this offset
+  std::vector<char> begins;  // by offset: whether a text begins there
   const std::string texts = in.string();
   for (std::size_t at = 0; at < texts.size();) {
     const std::size_t end = texts.find('\0', at);

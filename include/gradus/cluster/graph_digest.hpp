@@ -1,5 +1,5 @@
-// A graph digest is a number for the computation of a graph: ops, types, shapes, edges, attributes and fused
-// expressions; not for names. Equal graphs of one build have equal numbers.
+// A graph digest is a hash of the computation of a graph: of ops, types, shapes, edges, attributes and fused
+// expressions, but not of names. Equal graphs of one build have equal digests.
 #pragma once
 #include <cstdint>
 

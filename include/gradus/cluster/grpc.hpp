@@ -1,14 +1,15 @@
-// Frames between processes over gRPC: the only header that includes it, so nobody else pays for it. A leaf: include it
-// where it is wanted and link the library (find_package(gradus COMPONENTS grpc), then gradus::grpc).
+// This header carries frames between processes over gRPC. It is the only header that includes gRPC, and no other header
+// includes it, so programs without it do not need gRPC. Include it where it is wanted, and link the library
+// (find_package(gradus COMPONENTS grpc), then gradus::grpc).
 //
 //   gradus::grpc{gradus::mtls{"certs"}}     both sides show certificates (certificates.hpp)
-//   gradus::grpc{gradus::insecure{}}        plaintext, anywhere
-//   gradus::grpc{}                          plaintext, with peers on this machine alone
+//   gradus::grpc{gradus::insecure{}}        plaintext, with peers on any machine
+//   gradus::grpc{}                          plaintext, only with peers on this machine
 //
-// The messages of a stream are frames as they are, without protobuf. What comes is read one frame after the other, so a
-// slow receiver slows its senders down, and what they cannot send is lost at a bound (stream_transport.hpp).
-// Connections are taken by a listener of ours, since gRPC's takes any number, and none any more once descriptors ran
-// out.
+// The messages of a stream are frames as they are, without protobuf. Frames are read one after another, so a slow
+// receiver slows its senders down, and frames that they cannot send are lost above a bound (stream_transport.hpp).
+// This library's listener accepts the connections, since gRPC's accepts any number of them, and accepts none any more
+// once the process ran out of descriptors.
 //
 // In this file ::grpc is the library, and `grpc` is the policy.
 #pragma once
@@ -37,22 +38,23 @@ namespace gradus::inline GRADUS_BUILD {
 struct grpc {
   static constexpr std::string_view protocol = "grpc";
 
-  // Nothing said: plaintext, with peers on this machine alone.
+  // std::monostate: plaintext, only with peers on this machine.
   std::variant<std::monostate, mtls, insecure> security = {};
-  std::size_t max_connections = 256;  // of others to us; one more is refused before anything of it is read
+  std::size_t max_connections = 256;  // incoming ones; one more is refused before anything of it is read
   detail::wire_limits limits = {};
   std::uint64_t waiting_bytes = std::uint64_t{256} << 20;  // for each peer; a frame that is larger may wait alone
-  // Of all peers together, what has come in part. Who would go beyond loses its connection; a frame fits in any case.
+  // The bytes of partly received frames of all peers together. A peer that would exceed it loses its connection; one
+  // frame always fits.
   std::uint64_t receiving_bytes = std::uint64_t{4} << 30;
-  double handshake_secs = 10;  // who has not said hello by then is closed; who has not answered ours is tried again
-  double keepalive_secs = 10;  // who is silent for so long is asked for a sign of life, and has as long to give it
+  double handshake_secs = 10;  // a peer without a hello by then is closed; one that has not answered ours is retried
+  double keepalive_secs = 10;  // a peer that is silent for so long gets a ping, and has as long to answer it
 
   std::unique_ptr<detail::transport> make(const task_system& tasks) const;
 };
 
 namespace detail {
 
-// Trailing metadata of a stream whose server will not have this client.
+// The key of the trailing metadata of a stream whose server refuses this client.
 inline constexpr const char* grpc_refused_key = "gradus-refused";
 inline constexpr const char* grpc_method = "/gradus/frames";
 
@@ -69,12 +71,12 @@ inline transport_peer grpc_peer(const std::string& address, const std::shared_pt
   return p;
 }
 
-// What both ends of a stream have: messages as frames.
+// The part that both ends of a stream have: it converts between messages and frames.
 class grpc_messages {
 public:
   explicit grpc_messages(const stream_transport& of) : pool_(of.pool()), most_(of.frame_limit()) {}
 
-  // What was read, or that nothing was.
+  // Passes the frame that was read to the stream, or reports that none was read.
   void tell(frame_stream& s, bool ok) {
     if (!ok)
       s.was_read(nullptr);
@@ -84,7 +86,7 @@ public:
       s.was_read(&gather());
   }
 
-  // Where a copy costs less than to lend the memory.
+  // Up to this size a copy costs less than lending the memory.
   static constexpr std::size_t small_bytes = 1024;
   void put(frame_memory frame) {
     if (frame.size() <= small_bytes) {
@@ -107,7 +109,7 @@ public:
   ::grpc::ByteBuffer in, out;
 
 private:
-  // As one piece that begins at a multiple of 64; good until the next call.
+  // Returns the message in one piece of memory that begins at a multiple of 64 bytes; it is valid until the next call.
   const frame_memory& gather() {
     std::byte* to = gathered_.resize(in.Length()).data();
     if (in.Dump(&slices_).ok())
@@ -162,7 +164,7 @@ public:
   grpc_client_stream(stream_transport& of, std::shared_ptr<::grpc::Channel> channel, bool is_trusted)
       : frame_stream(of, true), messages_(of), stub_(std::move(channel)), is_trusted_(is_trusted) {
     stub_.PrepareBidiStreamingCall(&context_, grpc_method, {}, this);
-    AddHold();  // writes come from elsewhere than from reactions
+    AddHold();  // needed because writes are started outside of reactions
   }
 
   void start() { StartCall(); }
@@ -206,7 +208,8 @@ public:
     check(address, "listen");
     if (server_ != nullptr)
       raise(status::failed_precondition, text("listen: ", address, " cannot be added: a task has one address"));
-    // Before the server: where the address cannot be had there is none. Connections wait in the kernel until start().
+    // The listener is opened before the server is made, so that there is no server if the address cannot be had.
+    // Connections wait in the kernel until start().
     auto door = std::make_unique<listener>(tasks_, 2 * options_.max_connections + 16, [this](int s) {
       ::grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters p;
       p.listener_fd = door_->descriptor();
@@ -219,14 +222,15 @@ public:
     using from = ::grpc::ServerBuilder::experimental_type::ExternalConnectionType;
     acceptor_ = b.experimental().AddExternalConnectionAcceptor(from::FROM_FD, server_credentials());
     const int handshake_ms = milliseconds(options_.handshake_secs), keepalive_ms = milliseconds(said_.keepalive_secs);
-    // gRPC looks how large a message is when it is here as a whole; so do we, and count. Until then the quota holds.
+    // gRPC checks a message's size only once the whole message has come. grpc_messages does that as well and counts
+    // frames that are too large. Until then the quota is the bound.
     b.SetMaxReceiveMessageSize(-1).SetMaxSendMessageSize(-1);
     ::grpc::ResourceQuota quota("gradus");
     quota.Resize(std::max(said_.receiving_bytes, options_.limits.frame_bytes + (16 << 20)));
     b.SetResourceQuota(quota);
     b.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, 1);
     b.AddChannelArgument("grpc.server_handshake_timeout_ms", handshake_ms);
-    b.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, handshake_ms);  // without a stream, that is
+    b.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, handshake_ms);  // a connection without a stream
     b.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, keepalive_ms);
     b.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, keepalive_ms);
     b.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, keepalive_ms / 2);
@@ -258,7 +262,7 @@ public:
   }
 
 private:
-  static constexpr int http2_frame_bytes = 1 << 20;  // a stream has its connection for itself
+  static constexpr int http2_frame_bytes = 1 << 20;  // each stream has a connection of its own
   static std::string role_of_servers(const grpc& o) {
     const auto* m = std::get_if<mtls>(&o.security);
     return m != nullptr ? m->server_role : std::string();
@@ -297,7 +301,8 @@ private:
     ::grpc::ChannelArguments a;
     a.SetMaxReceiveMessageSize(-1);
     a.SetMaxSendMessageSize(-1);
-    // A connection for each stream, and tries that are ours: gRPC would wait between them as long as it likes.
+    // Each stream has a connection of its own, and stream_transport makes the retries: gRPC would choose the time
+    // between them itself.
     a.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
     a.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
     a.SetInt(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, http2_frame_bytes);

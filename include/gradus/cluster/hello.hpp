@@ -1,6 +1,6 @@
-// A fingerprint holds the settings on which the tasks of a cluster must agree before they compute together; a sentence
-// names the first difference of two. It is the content of the first message of a connection (docs/formats/wire.md,
-// "Hello").
+// A fingerprint holds the settings on which the tasks of a cluster must agree before they compute together; an error
+// message has the first difference of two. It is the content of the first message of a connection
+// (docs/formats/wire.md, "Hello").
 //
 //   gradus::cluster_fingerprint mine{.model = "digits", .rule = "adam", .settings = {{"rate", "0.001"}}, ...};
 //   out.encode(head, {{"fingerprint", uint8, 0, bytes_of_my_fingerprint}});
@@ -37,7 +37,7 @@ std::vector<std::byte> to_bytes(const cluster_fingerprint& f);
 // Raises data_loss for malformed bytes; takes no more memory than a small multiple of the bytes that came.
 cluster_fingerprint cluster_fingerprint_from(std::span<const std::byte> bytes);
 
-// Returns the first difference in a sentence; empty if there is none. `a_name` and `b_name` name the owners.
+// Returns the first difference as a sentence; empty if there is none. `a_name` and `b_name` name the owners.
 std::string difference_of(const cluster_fingerprint& a, std::string_view a_name, const cluster_fingerprint& b,
                           std::string_view b_name);
 // Raises failed_precondition with the difference and the remedy.

@@ -1,12 +1,12 @@
-// Addresses of tasks, and who takes the connections at one: so many at a time and not one more.
+// Addresses of tasks, and a listener that accepts the connections at one of them, up to a maximum number at a time.
 //
 //   gradus::detail::listener door(tasks, 256, [&](int descriptor) { ... });   // called on a thread of its own
 //   const int port = door.open("127.0.0.1:0");
 //   door.start();
 //
-// A connection above the limit is closed at once, before a byte of it is read. Who takes a descriptor owns it and
-// closes it when it likes; the listener sees that it is gone. Where the process has no descriptor left it waits until
-// it has.
+// A connection above the limit is closed at once, before a byte of it is read. The function owns the descriptor that it
+// gets and closes it at any time; the listener detects that it is closed. If the process has no descriptor left, the
+// listener waits until there is one.
 #pragma once
 #include <sys/types.h>
 
@@ -27,10 +27,10 @@ struct network_address {
   int port = 0;
   bool is_unix = false;
 
-  // Whether nobody outside this machine can be there: unix sockets, localhost, ::1 and 127.0.0.0/8.
+  // Returns whether the address can only be on this machine: unix sockets, localhost, ::1 and 127.0.0.0/8.
   bool is_local() const;
 };
-// Raises invalid_argument for what is no address.
+// Raises invalid_argument for text that is no address.
 network_address address_from(const std::string& text_of_it);
 
 class listener {
@@ -40,19 +40,19 @@ public:
   listener& operator=(const listener&) = delete;
   ~listener();
 
-  // Returns the port, 0 for a unix socket. Raises unavailable if it is in use, invalid_argument if it is none of ours.
-  // Connections wait from now on.
+  // Opens the address; connections wait in the kernel from now on. Returns the port, 0 for a unix socket. Raises
+  // unavailable if the address is in use, invalid_argument if it is not one of this machine.
   int open(const std::string& address);
-  // Takes them.
+  // Begins to accept connections.
   void start();
-  // Takes no more; the port is free.
+  // Accepts no more connections and frees the port.
   void close();
   int descriptor() const { return listening_; }
-  // Connections that were closed because there were too many.
+  // Returns the number of connections that were closed because there were too many.
   std::uint64_t too_many() const { return too_many_; }
 
 private:
-  // A descriptor that was given away. Its number may be somebody else's by now, its inode is not.
+  // A descriptor that was passed to the function. Its number may have been reused by now, its inode was not.
   struct taken {
     int descriptor = -1;
     dev_t device = {};

@@ -51,7 +51,7 @@ GRADUS_BODY bool network_address::is_local() const {
   if (is_unix || host == "localhost" || host == "::1") return true;
   unsigned part = 0;
   int parts = 0;
-  // Four numbers that begin with 127: "127.example.com" is a host somewhere.
+  // Four numbers of which the first is 127; "127.example.com" may be a host on another machine.
   for (const char *at = host.data(), *last = at + host.size(); parts < 4; ++at) {
     const auto [end, bad] = std::from_chars(at, last, part);
     if (bad != std::errc{} || part > 255 || (parts == 0 && part != 127)) return false;
@@ -62,12 +62,12 @@ GRADUS_BODY bool network_address::is_local() const {
   return false;
 }
 
-// A socket that listens there, and its port; -1 with errno.
+// Returns a socket that listens at the address; -1, with errno set, if there is none.
 GRADUS_BODY int listen_at(const sockaddr* at, socklen_t bytes) {
   const int s = ::socket(at->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (s < 0) return -1;
   const int on = 1, off = 0;
-  // What an ended task left behind in TIME_WAIT is no reason to refuse; another that listens is.
+  // A connection of an ended task in TIME_WAIT must not prevent listening; another process that listens does.
   ::setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   if (at->sa_family == AF_INET6) ::setsockopt(s, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
   if (::bind(s, at, bytes) == 0 && ::listen(s, 1024) == 0) return s;
@@ -94,7 +94,7 @@ GRADUS_BODY int listener::open(const std::string& address) {
     std::memcpy(u.sun_path, a.host.data(), a.host.size());
     const auto* at = reinterpret_cast<const sockaddr*>(&u);
     listening_ = listen_at(at, sizeof u), why = errno;
-    if (listening_ < 0 && why == EADDRINUSE) {  // a file of a task that was killed answers to nobody
+    if (listening_ < 0 && why == EADDRINUSE) {  // no process listens at the file of a task that was killed
       const int probe = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
       const bool is_left = ::connect(probe, at, sizeof u) != 0 && errno == ECONNREFUSED;
       ::close(probe);
@@ -108,7 +108,7 @@ GRADUS_BODY int listener::open(const std::string& address) {
       raise(status::invalid_argument, text("listen: the host of \"", address, "\" is not known: ", ::gai_strerror(r),
                                            "; give an address of this machine, or 0.0.0.0 for all of them"));
     const std::unique_ptr<addrinfo, void (*)(addrinfo*)> all(found, ::freeaddrinfo);
-    for (const int family : {AF_INET, AF_INET6})  // localhost is both, and 127.0.0.1 is what peers try
+    for (const int family : {AF_INET, AF_INET6})  // localhost is both; peers try 127.0.0.1
       for (const addrinfo* i = found; i != nullptr && listening_ < 0; i = i->ai_next)
         if (i->ai_family == family) listening_ = listen_at(i->ai_addr, i->ai_addrlen), why = errno;
   }
@@ -145,8 +145,8 @@ GRADUS_BODY void listener::close() {
   if (!path_.empty()) ::unlink(path_.c_str()), path_.clear();
 }
 
-// Who a descriptor is, which may be closed or somebody else's: looking at it is no use of it, as ThreadSanitizer has it
-// of fstat.
+// Returns the device and inode of a descriptor, which may be closed or reused by now. ThreadSanitizer takes fstat for a
+// use of the descriptor, hence fstatat.
 GRADUS_BODY bool look_at_descriptor(int d, struct stat& s) {
 #if defined(AT_EMPTY_PATH)
   return ::fstatat(d, "", &s, AT_EMPTY_PATH) == 0;
@@ -157,7 +157,7 @@ GRADUS_BODY bool look_at_descriptor(int d, struct stat& s) {
 
 GRADUS_BODY bool listener::has_room() {
   if (taken_.size() < most_) return true;
-  // Looked for only here: it costs a call for each.
+  // Closed ones are only removed here, since that costs a system call for each.
   std::erase_if(taken_, [](const taken& t) {
     struct stat s = {};
     return !look_at_descriptor(t.descriptor, s) || s.st_ino != t.inode || s.st_dev != t.device;
@@ -175,7 +175,7 @@ GRADUS_BODY void listener::run() {
     if (ready <= 0 || on[1].revents == 0) continue;
     const int s = ::accept4(listening_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (s < 0) {
-      // Without this wait the loop would turn: the connection stays where it is.
+      // Without a pause the loop would spin, since the connection stays in the queue.
       is_short = errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM;
       continue;
     }
@@ -186,7 +186,7 @@ GRADUS_BODY void listener::run() {
       continue;
     }
     const int on_value = 1;
-    ::setsockopt(s, IPPROTO_TCP, TCP_NODELAY, &on_value, sizeof on_value);  // fails for a unix socket, which has none
+    ::setsockopt(s, IPPROTO_TCP, TCP_NODELAY, &on_value, sizeof on_value);  // a unix socket does not have this option
     taken_.push_back({s, is.st_dev, is.st_ino});
     take_(s);
   }

@@ -9,9 +9,9 @@
 //
 // The program is called once per task, each call on a thread of its own; worker 0 is the chief. Messages go from thread
 // to thread in memory; everything else is as in a cluster of machines, so a program that runs here runs there. Without
-// parameter servers (.ps = 0) the workers train by all_reduce{} (cluster/all_reduce.hpp), and by nothing else. run()
-// returns when all tasks have. The first task that throws ends the cluster: the others' waits raise `aborted`, which
-// names it, and run() raises its error.
+// parameter servers (.ps = 0) the workers can only train by all_reduce{} (cluster/all_reduce.hpp). run() returns when
+// all tasks have returned. The first task that throws ends the cluster: the waits of the others raise `aborted`, which
+// names that task, and run() raises its error.
 #pragma once
 #include <functional>
 #include <string_view>
@@ -28,10 +28,10 @@ struct local_cluster {
   int workers = 1;
   task_system tasks = {};  // the task system of threads and waits
 
-  // Errors: invalid_argument for a cluster without a worker; resource_exhausted if threads cannot be created; the error
+  // Raises invalid_argument for a cluster without a worker; resource_exhausted if threads cannot be created; the error
   // of a task.
   void run(const std::function<void(server& here)>& program) const;
-  // Returns its tasks: job "ps", job "worker".
+  // Returns the cluster's tasks: job "ps", job "worker".
   cluster_spec spec() const;
 
 private:

@@ -16,7 +16,7 @@ namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
 
-// The threads of one process.
+// The network of the tasks that are threads of one process.
 class thread_network final : public task_network {
 public:
   thread_network(const cluster_shape& shape, const task_system& tasks) : messages_(shape, tasks), program_(tasks) {}
@@ -24,7 +24,7 @@ public:
   local_network& messages() override { return messages_; }
   void offer(shard_program program, const std::string& task) override { program_.offer(std::move(program), task); }
   void serve(std::uint32_t shard) override { program_.serve(messages_, shard); }
-  // No program comes any more.
+  // To be called when no program comes any more.
   void end() {
     messages_.end();
     program_.end();
@@ -35,7 +35,7 @@ private:
   offered_program program_;
 };
 
-// Nobody is told of errors, nothing runs: for what is known of a cluster before.
+// A crew without functions, for the checks and the spec of a cluster before it runs.
 inline task_crew local_crew(int ps, int workers) { return {"local_cluster", ps, workers, {}, {}, {}, 0}; }
 
 }  // namespace detail

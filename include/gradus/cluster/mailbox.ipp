@@ -11,7 +11,7 @@
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
-// They are made in raw memory, which is used again without their ends.
+// These are made in raw memory, which is used again without calling their destructors.
 static_assert(std::is_trivially_copyable_v<contribution_id> && std::is_trivially_destructible_v<contribution_id>);
 static_assert(std::is_trivially_copyable_v<wire_slice> && std::is_trivially_destructible_v<wire_slice>);
 
@@ -20,11 +20,11 @@ GRADUS_BODY nanos nanos_now(const task_system& tasks) {
 }
 
 namespace mailboxes {
-// Up to here a copy is made under the mutex: letting go of it and taking it again costs as much.
+// Up to this size a copy is made under the mutex, since unlocking and locking it again costs as much.
 inline constexpr std::size_t copied_at_once = 256;
 
 constexpr std::size_t aligned(std::size_t n) { return (n + wire_alignment - 1) / wire_alignment * wire_alignment; }
-// A message lies in a frame as its slices' bytes, each aligned, the slices, the ids, and the names.
+// A frame holds a message as its slices' bytes, each aligned, then the slices, the ids, and the names.
 GRADUS_BODY std::size_t value_bytes(const protocol_message& m) {
   std::size_t n = 0;
   for (const wire_slice& s : m.parts) n += aligned(s.bytes.size());
@@ -47,8 +47,8 @@ GRADUS_BODY mailbox::~mailbox() {
     if (f->memory != nullptr) ::operator delete(f->memory, std::align_val_t{wire_alignment});
 }
 
-// Who holds the mutex lets go of it in a few tens of nanoseconds; one that parks for that needs a thousand times as
-// many.
+// Spins first: the mutex is held for a few tens of nanoseconds, and a thread that parks for that needs a thousand times
+// as long.
 GRADUS_BODY std::unique_lock<std::mutex> mailbox::lock() const {
   std::unique_lock held(mutex_, std::try_to_lock);
   for (int i = 0; i < 100 && !held.owns_lock(); ++i) {
@@ -82,7 +82,7 @@ GRADUS_BODY void mailbox::fill(frame& to, const protocol_message& m, bool lent) 
   to.message.parts = {slices, m.parts.size()}, to.message.ids = {ids, m.ids.size()};
 }
 
-// A frame with so much room; null: there was none, and there is no memory for one. Under the mutex.
+// Returns a frame with room for `needed` bytes; null if there is none, and no memory for one. Called under the mutex.
 GRADUS_BODY mailbox::frame* mailbox::take_free(std::size_t needed) {
   if (needed <= frame::small_bytes) {
     if (free_ == nullptr) {
@@ -92,7 +92,8 @@ GRADUS_BODY mailbox::frame* mailbox::take_free(std::size_t needed) {
     }
     return std::exchange(free_, free_->next);
   }
-  // The smallest that will do, else the largest, which grows: the others stay right for what they have had.
+  // Takes the smallest that is large enough, else the largest, which grows; the others stay as they are for messages of
+  // their size.
   auto best = free_large_.end();
   for (auto f = free_large_.begin(); f != free_large_.end(); ++f) {
     if (best == free_large_.end()) {
@@ -104,7 +105,7 @@ GRADUS_BODY mailbox::frame* mailbox::take_free(std::size_t needed) {
   }
   if (best == free_large_.end()) {
     frames_.push_back(std::make_unique<frame>());
-    free_large_.reserve(frames_.size());  // giving one back does not fail
+    free_large_.reserve(frames_.size());  // so that giving one back does not fail
     return frames_.back().get();
   }
   frame* const f = *best;
@@ -119,7 +120,7 @@ GRADUS_BODY void mailbox::give_free(frame* one) {
     one->next = std::exchange(free_, one);
 }
 
-// False: there is no memory for it.
+// Returns false if there is no memory for it.
 GRADUS_BODY bool mailbox::make_room(frame& one, std::size_t needed) {
   if (needed <= one.capacity) return true;
   if (one.memory != nullptr) ::operator delete(one.memory, std::align_val_t{wire_alignment});
@@ -168,7 +169,7 @@ GRADUS_BODY void mailbox::append(frame* one) {
     first_ = one;
   last_ = one;
 }
-// Under the mutex, which it lets go of: who is woken can take it at once.
+// Called under the mutex, which it unlocks, so that the woken thread can lock it at once.
 GRADUS_BODY void mailbox::tell(std::unique_lock<std::mutex>& held) {
   news_.store(true, std::memory_order_release);
   const bool parked = std::exchange(is_parked_, false);
@@ -178,7 +179,7 @@ GRADUS_BODY void mailbox::tell(std::unique_lock<std::mutex>& held) {
 
 GRADUS_BODY mailbox::frame* mailbox::next(nanos until) {
   const auto has_news = [&] { return news_.load(std::memory_order_acquire); };
-  // Where time is turned by hand, or threads take turns, looking changes nothing.
+  // With a task driver, under which time is virtual or threads take turns, spinning is useless.
   bool may_look = tasks_.driver() == nullptr;
   for (;;) {
     if (may_look && !has_news() && until > nanos_now(tasks_)) look(wait_, crowded_, has_news);
@@ -246,7 +247,8 @@ GRADUS_BODY void mailbox::withdraw(std::uint32_t from) {
     one = behind;
   }
   ++withdrawing_;
-  // Not only until it is another's: by then the next one of this sender may be at hand, if it goes on putting.
+  // Waits until the handled message is not of this sender. It is not enough that another message is handled than now:
+  // it may be the sender's next one, if it goes on putting messages.
   was_handled_.wait(held, [&] { return at_hand_ == nullptr || at_hand_->message.from != from; });
   if (is_borrowed(from)) {
     wanted_.push_back(from);
@@ -285,7 +287,7 @@ GRADUS_BODY void mailbox::part_with(std::uint32_t from) {
   was_handled_.wait(held, [&] { return at_hand_ == nullptr || at_hand_->message.from != from; });
   --withdrawing_;
 }
-// Null: there is no memory for it. Under the mutex.
+// Returns null if there is no memory for it. Called under the mutex.
 GRADUS_BODY mailbox::frame* mailbox::copy_of(const frame& lent) {
   const protocol_message& m = lent.message;
   const std::size_t values = mailboxes::value_bytes(m), needed = values + mailboxes::table_bytes(m);

@@ -1,5 +1,5 @@
-// A message_network carries messages between the nodes of a cluster, as the drivers of shards and workers see it:
-// threads of one process (node_driver.hpp), a network, a simulation.
+// message_network is the interface by which the drivers of shards and workers pass messages between the nodes of a
+// cluster: threads of one process (node_driver.hpp), a network, or a simulation.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -24,32 +24,33 @@ public:
 
   // Returns the mailbox of a node that runs here.
   virtual mailbox& inbox(std::uint32_t node) = 0;
-  // To the node m.to, or lost. Either the bytes of its parts are copied, or the sender withdraws the message before it
-  // changes them.
+  // Sends the message to the node m.to, or loses it. Either the bytes of its parts are copied, or the sender withdraws
+  // the message before it changes them.
   virtual void post(const protocol_message& m) = 0;
   virtual void withdraw(std::uint32_t from) = 0;
-  // The same for a sender whose messages are not to be lost by it: unread messages are copied.
+  // The same for a sender whose messages must not be lost by it: messages that are not read yet are copied.
   virtual void part_with(std::uint32_t) {}
-  // Returns the number of bytes from which on pieces of a gradient are sent while the rest is computed; 0: never.
-  // Between threads parts are read where they lie, and a piece would be copied for nothing; on a network a small model
-  // pays for messages, not for bytes, and sends one.
+  // Returns the number of bytes from which on pieces of a gradient are sent while the rest is computed; 0 means never.
+  // Between threads, parts are read where they lie, and the copy of a piece would be useless; on a network, a small
+  // model pays for messages, not for bytes, and sends one message.
   virtual std::size_t piece_bytes() const { return 0; }
-  // The end: every wait here ends.
+  // Ends the cluster: every wait here ends.
   virtual void end() = 0;
-  // Raises `aborted` if the cluster has ended; `waited` names the awaited thing, as the end of a sentence.
+  // Raises `aborted` if the cluster has ended; `waited` names what the caller has waited for, as the end of a sentence.
   virtual void check(const std::string& waited) const = 0;
-  // Whether a parameter server that begins again does so with new processes of all workers: who had left may come
-  // again.
+  // Returns whether a parameter server that begins again does so with new processes of all workers, so that workers
+  // that had left may join again.
   virtual bool workers_begin_anew() const { return false; }
-  // Where a run is repeated (replay_network.hpp), its order is known: nothing is logged, and `decides` is what it has
-  // to be then. Error: failed_precondition for a parameter server of another run than the one that is repeated.
+  // Returns true if the run is repeated (replay_network.hpp). Its order is known then: nothing is logged, and `decides`
+  // is set to what a replay needs. Raises failed_precondition for a parameter server of another run than the one that
+  // is repeated.
   virtual bool repeats(const cluster_fingerprint& /*of*/, decider_options& /*decides*/, std::uint32_t /*shard*/) {
     return false;
   }
   virtual bool is_replay() const { return false; }
-  // A number of the process of a node: two that claim one incarnation are told apart by it.
+  // Returns a number of the process of a node, which distinguishes two processes that claim the same incarnation.
   virtual std::uint64_t process_of(std::uint32_t node) const { return 1 + node; }
-  // The time that a worker may be silent, the time that it waits, and the interval of its heartbeats.
+  // Return the time that a worker may be silent, and the time that it waits and the interval of its heartbeats.
   virtual membership_options members() const = 0;
   virtual worker_options patience(worker_options o) const = 0;
 

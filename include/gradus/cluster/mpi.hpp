@@ -1,5 +1,5 @@
 // This header trains by all_reduce over MPI: mpirun starts a program once for each worker. It is the only header that
-// includes MPI's; no other header, and not the umbrella, includes this one.
+// includes mpi.h; neither the umbrella nor another header includes this one.
 //
 //   int main() {
 //     gradus::mpi{}.run([](gradus::server& here) {
@@ -9,10 +9,12 @@
 //     });
 //   }
 //
-// Rank 0 is the chief. Without mpirun it is one process that trains alone. An error that leaves the program of one rank
-// ends the job: it is printed, then MPI_Abort ends all; started again, all go on from the chief's last checkpoint.
+// Rank 0 is the chief. Without mpirun there is one process, which trains alone. An error that leaves the program of one
+// rank ends the job: the error is printed, then MPI_Abort ends all ranks. If the job is started again, all ranks go on
+// from the chief's last checkpoint.
 #pragma once
-// Old bindings for C++, which some libraries still have, and which take a library of their own to link.
+// These macros leave out MPI's old C++ bindings, which some implementations still have, and which need another library
+// to link.
 #ifndef OMPI_SKIP_MPICXX
 #define OMPI_SKIP_MPICXX 1
 #endif
@@ -42,9 +44,10 @@ namespace gradus::inline GRADUS_BUILD {
 struct mpi {
   static constexpr std::string_view protocol = "mpi";
 
-  // Calls the program once in this process, and returns when the programs of all ranks have ended. MPI is begun before
-  // and ended behind it, unless it runs already; then it stays.
-  // Errors: unavailable if MPI cannot be begun. An error of the program, where it is alone; of several none returns.
+  // Calls the program once in this process, and returns when the programs of all ranks have ended. MPI is initialized
+  // before and finalized after it, unless it was initialized already.
+  // Raises unavailable if MPI cannot be initialized, and, with one rank, the program's error. With several ranks such
+  // an error ends the job, so run does not return.
   void run(const std::function<void(server& here)>& program) const;
 };
 
@@ -53,7 +56,7 @@ namespace detail {
 // A rank of MPI. Calls come from one thread at a time, which need not be the first.
 class mpi_ranks final : public rank_network {
 public:
-  // The ranks of a communicator, of which this has a copy.
+  // The ranks of a communicator, which is duplicated.
   explicit mpi_ranks(MPI_Comm of) {
     check("MPI_Comm_dup", MPI_Comm_dup(of, &all_));
     MPI_Comm_rank(all_, &rank_);
@@ -107,7 +110,7 @@ private:
   MPI_Comm all_ = MPI_COMM_NULL;
   int rank_ = 0, size_ = 1;
   std::vector<MPI_Request> requests_;
-  std::size_t ended_ = 0;  // of them
+  std::size_t ended_ = 0;  // number of requests that have ended
 
   static void check(const char* call, int result) {
     if (result != MPI_SUCCESS) raise(status::unavailable, text(call, " has failed with error ", result));
@@ -126,7 +129,7 @@ private:
   }
 };
 
-// MPI, from here to the end of the block, unless it ran before.
+// Initializes MPI, and finalizes it at the end of the block, unless it was initialized before.
 class mpi_library {
 public:
   mpi_library() {

@@ -1,5 +1,5 @@
-// This header drives the protocol's machines where nodes are threads of one process: a mailbox for each, a driver for a
-// shard (and the decider), and one for a worker.
+// This header has the drivers of the protocol's machines, and a network for nodes that are threads of one process: it
+// has a mailbox for each node. One driver is for a shard (and the decider), one for a worker.
 #pragma once
 #include <algorithm>
 #include <exception>
@@ -18,14 +18,14 @@
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
-// The nodes of a cluster in one process, and how it ends.
+// The network of a cluster's nodes in one process; it also ends the cluster.
 class local_network final : public message_network {
 public:
   local_network(const cluster_shape& shape, const task_system& tasks, waiting wait = {}, mailbox_limits limits = {});
 
   mailbox& inbox(std::uint32_t node) override { return *boxes_[node]; }
-  // Large messages are lent, so a worker withdraws its push before it changes the memory, and a shard parts with its
-  // values.
+  // Large messages are lent, so a worker withdraws its push before it changes the memory, and a shard calls part_with
+  // before its values change.
   void post(const protocol_message& m) override;
   void withdraw(std::uint32_t from) override {
     for (std::uint32_t k = 0; k < shape_.shards; ++k) boxes_[k]->withdraw(from);
@@ -34,14 +34,14 @@ public:
     for (std::size_t k = shape_.shards; k < boxes_.size(); ++k) boxes_[k]->part_with(from);
   }
 
-  // A worker's thread that ends without an error calls this: it leaves, if it has not left, or never joined.
+  // A worker's thread that ends without an error calls this: the worker leaves, unless it has left or never joined.
   void depart(std::uint64_t worker);
   void end() override;
-  // The same, because a task has failed. The first error is reported.
+  // The same, because a task has failed. Only the first error is reported.
   void fail(const std::exception_ptr& error, const std::string& task);
   void check(const std::string& waited) const override;
-  // It is known that a worker lives: its thread ends with an error, or with its program. So no worker is taken for dead
-  // because a step takes long, and no wait ends because another's does.
+  // A worker's thread is known to live until it ends with an error, or with its program. So no worker is taken for dead
+  // because a step takes long, and no wait ends because another worker's step takes long.
   membership_options members() const override;
   bool workers_begin_anew() const override { return true; }  // they are threads of the process that begins
   worker_options patience(worker_options o) const override;
@@ -51,17 +51,18 @@ private:
   mutable std::mutex mutex_;
   std::vector<std::uint64_t> joined_;  // by worker: the incarnation of its last join
   bool ended_ = false;
-  std::string why_;  // empty: as it should
+  std::string why_;  // empty: it has ended without an error
 
   void close(const std::string& why);
 };
 
-// Their parts are large, and their sender leaves them alone until they are read: they are read where they lie.
+// Returns whether messages of this kind are lent: their parts are large, and their sender does not change them until
+// they are read, so they are read where they lie.
 constexpr bool is_lent(message_kind k) {
   return k == message_kind::push || k == message_kind::begin || k == message_kind::pulled || k == message_kind::fetched;
 }
 
-// The receiver of a message on the node of shard 0.
+// Returns whether a message to the node of shard 0 is for the decider and not for the shard.
 constexpr bool is_for_decider(message_kind k) {
   switch (k) {
   case message_kind::join:
@@ -77,8 +78,9 @@ constexpr bool is_for_decider(message_kind k) {
   }
 }
 
-// A parameter server is a shard, and on number 0 the decider. With a log it begins from the log, and sends no message
-// that depends on a record before the log has it; without one, its records are as safe as its process.
+// The driver of a parameter server: a shard, and on number 0 the decider too. With a log it begins from the log, and
+// sends no message that depends on a record before the log has the record; without one, its records are lost with its
+// process.
 template <shard_store Store>
 class server_node final : protocol_outside {
 public:
@@ -91,13 +93,13 @@ public:
     if (log_ != nullptr) recover();
   }
   ~server_node() { network_->inbox(number_).retire(); }
-  // Until all workers have left, or the cluster has ended otherwise.
+  // Runs until all workers have left, or the cluster has ended otherwise.
   void run() {
     mailbox& box = network_->inbox(number_);
     for (;;) {
       const nanos due = std::min(shard_.next(), decider_ ? decider_->next() : never_due);
       const bool any = box.take([this](const protocol_message& m) { receive(m); }, due);
-      // One sync serves all records that came while the one before ran.
+      // One sync is for all records that came while the one before ran.
       if (any && log_ != nullptr && log_->is_durable)
         for (int more = 0; more < most_at_once; ++more)
           if (!box.take([this](const protocol_message& m) { receive(m); }, at_once)) break;
@@ -172,7 +174,7 @@ private:
     if (log_->orders) log_->orders->keep(shard_.applied());
     written_ = log_->log.last();
     tell_synced(written_);
-    // Workers that had left may come again.
+    // Workers that had left may join again.
     if (decider_ && network_->workers_begin_anew()) decider_->welcome_all();
   }
 };
@@ -180,9 +182,9 @@ private:
 // The callbacks of a worker's driver.
 class worker_told {
 public:
-  // Values that lie on a shard, to be copied now.
+  // Called with values of a shard, which have to be copied before it returns.
   virtual void values(std::span<const wire_slice> parts) = 0;
-  // The first values of the cluster, by shard, and their number of updates. The chief gives them.
+  // Called on the chief: returns the first values of the cluster, by shard, and their number of updates in `order`.
   virtual std::span<const std::vector<wire_slice>> state(std::uint64_t& order) = 0;
 
 protected:
@@ -194,11 +196,11 @@ enum class push_fate : std::uint8_t {
   committed,  // it is an update, or in one
   accepted,   // it counts for the present round
   dropped,    // it was stale
-  lost,       // the worker had to join again before: nothing of it is or will be applied
-  over        // nor here: too many workers have left for a synchronous round. Only fetch() and leave() follow
+  lost,       // the worker had to join again before: nothing of the push is or will be applied
+  over        // it is not applied either: too few workers are left for a round. Only fetch() and leave() may follow
 };
 
-// A worker, on the thread that trains.
+// The driver of a worker, on the thread that trains.
 class worker_node final : protocol_outside, worker_owner {
 public:
   worker_node(message_network& network, const worker_options& o, worker_told& told)
@@ -208,19 +210,20 @@ public:
   void start();
   // Returns the step to compute a gradient at; its values have been passed to the callback.
   std::uint64_t wait_for_step();
-  // Behind it: the least order of these values, which the worker's pushes say as well. Where nobody waits for a round
-  // it is the step of the gradient, so that what follows from the step can be repeated.
+  // Returns, after wait_for_step, the least order of these values, which the worker's pushes have as well. Without
+  // rounds it is the step of the gradient, so that what depends on the step can be repeated.
   std::uint64_t values_from() const { return half_.values_from(); }
-  // A piece of the gradient that is being computed. What it shows is looked at during the call alone.
+  // Sends a piece of the gradient that is being computed. Its memory is only read during the call.
   void send_ahead(std::uint32_t shard, std::span<const wire_slice> piece) { half_.send_ahead(shard, piece); }
-  // The memory of the parts must not change until wait_for_step has returned, or wait_for_push with lost or over.
-  // `rest`: the parts that were not sent ahead.
+  // Pushes a gradient. The memory of the parts must not change until wait_for_step has returned, or wait_for_push has
+  // returned lost or over. `rest` has the parts that were not sent ahead.
   void push(std::span<const std::vector<wire_slice>> parts, std::span<const std::vector<wire_slice>> rest = {});
   push_fate wait_for_push();
-  // values() gets all shards' state, as it is after one and the same update. Returns how many updates that is after:
-  // where others go on meanwhile, more than the step at which this worker is. Between two steps.
+  // Passes the state of all shards, as it is after the same update, to values(). Returns the number of that update,
+  // which is greater than this worker's step if others go on meanwhile. It is called between two steps.
   std::uint64_t fetch();
-  // Between two steps; later calls are refused. A cluster that has ended has let it leave.
+  // Leaves the cluster, between two steps; later calls are refused. If the cluster has ended without an error, the
+  // worker has left it too.
   void leave();
   bool is_between_steps() const {
     return half_.state() == worker_half::states::computing || half_.state() == worker_half::states::over;
@@ -238,7 +241,7 @@ private:
   template <class Done>
   void pump(Done done) {
     const nanos since = network_->now();
-    // An exception destroys the lent memory.
+    // An exception destroys the lent memory, so the messages are withdrawn.
     struct withdrawn {
       worker_node* of;
       ~withdrawn() {
@@ -271,7 +274,7 @@ private:
   void concluded(token_verdict v, std::uint64_t) override;
   void outcome(bool decided) override;
   void over() override { fate_ = push_fate::over, is_concluded_ = true; }
-  void expired(const std::string&) override {}  // it joins again, and outcome() follows
+  void expired(const std::string&) override {}  // the worker joins again, and outcome() follows
 };
 
 }  // namespace gradus::detail

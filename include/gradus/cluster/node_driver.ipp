@@ -64,7 +64,7 @@ GRADUS_BODY void worker_node::start() {
 
 GRADUS_BODY std::uint64_t worker_node::wait_for_step() {
   pump([this] { return computes_; });
-  network_->withdraw(me_);  // shards that have told newer values have returned what is in them
+  network_->withdraw(me_);  // shards that have sent newer values have returned the memory of the push
   return step_;
 }
 
@@ -86,7 +86,7 @@ GRADUS_BODY push_fate worker_node::wait_for_push() {
 }
 
 GRADUS_BODY std::uint64_t worker_node::fetch() {
-  for (is_fetched_ = false; !is_fetched_;) {  // again, if it had to join again
+  for (is_fetched_ = false; !is_fetched_;) {  // repeated if it had to join again
     computes_ = false;
     half_.fetch(network_->now());
     pump([this] { return is_fetched_ || computes_; });
@@ -99,7 +99,7 @@ GRADUS_BODY void worker_node::leave() {
   const auto is_gone = [this] {
     return half_.state() == worker_half::states::left || network_->inbox(me_).is_closed();
   };
-  while (!is_gone()) {  // again, if it was taken for dead and had to join again
+  while (!is_gone()) {  // repeated if it was taken for dead and had to join again
     half_.leave(network_->now());
     pump([&] { return is_gone() || is_between_steps(); });
   }

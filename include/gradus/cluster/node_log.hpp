@@ -1,21 +1,20 @@
-// The log of one node of a cluster, in a folder: what its machines have written (protocol_outside::write), so that a
-// process that was killed goes on with all that it has ever acknowledged.
+// The log of one node of a cluster, in a folder. It holds the records that its machines have written
+// (protocol_outside::write), so that a process that was killed goes on with all that it has ever acknowledged.
 //
 //   gradus::detail::node_log log(fs, "logs/ps-0", {.durable = false});
 //   log.recover([&](bytes_in& in) { shard.load(in); }, [&](auto record) { return shard.replay(record); });
 //   const std::uint64_t number = log.append(record);      // 1, 2, 3, ... over all processes that ever had the folder
-//   log.sync(), shard.synced(log.synced_up_to());         // all records so far survive: what rests on them is said
+//   log.sync(), shard.synced(log.synced_up_to());         // all records so far survive; dependent messages are sent
 //   if (log.wants_snapshot()) log.snapshot([&](bytes_out out) { shard.save(out); });
 //
-// What is in the folder, and how its bytes are read, is docs/formats/cluster_log.md. Records lie in segments, each
-// named by its first record, and a process that opens the folder begins a new one. So nothing is ever written behind a
-// record that was torn when a process ended, and no file has to be cut. At any instant, what is there is a whole
-// snapshot and the records behind it; where that is not so, an error says so, and no older state is taken for the
-// newest.
+// docs/formats/cluster_log.md describes the files of the folder and their bytes. Records are in segments, each named by
+// its first record, and a process that opens the folder begins a new segment. So nothing is ever written behind a
+// record that was torn when a process ended, and no file has to be truncated. At any instant the folder holds a whole
+// snapshot and the records after it; if it does not, that is an error, so no older state is taken for the newest.
 //
-// A record survives its process when it is written, and the machine when it is synced (`durable`). One sync is for all
-// records before it, so a driver handles what has come and syncs once. An error in writing is final: nothing is
-// acknowledged after it.
+// A record that is written survives the end of its process; one that is synced (`durable`) also survives that of the
+// machine. One sync is for all records before it, so a driver handles the messages that have come and syncs once. An
+// error in writing is final: nothing is acknowledged after it.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -31,38 +30,40 @@
 namespace gradus::inline GRADUS_BUILD::detail {
 
 struct node_log_options {
-  bool durable = false;  // what is acknowledged survives the power's failure, not only the process's
-  // A snapshot is due when the log behind the last one has so many bytes, and is so many times as long as that. Where a
-  // record holds a gradient it is as long as the variables: fewer times would write the state more often than those.
+  bool durable = false;  // what is acknowledged survives a power failure, not only the end of the process
+  // A snapshot is due when the log after the last snapshot has `least_bytes`, and is `times_state` times as long as
+  // that snapshot. A record that holds a gradient is as long as the variables: with a smaller factor more bytes of
+  // state would be written than of records.
   std::uint64_t least_bytes = std::uint64_t{1} << 20;
   std::uint64_t times_state = 8;
 };
 
 class node_log {
 public:
-  // Makes the folder, and holds it as long as it lives. Error: failed_precondition if another process has it.
+  // Makes the folder, and locks it until this object is destroyed. Raises failed_precondition if another process has
+  // locked it.
   node_log(const any_file_system& fs, std::string directory, node_log_options o = {});
   node_log(const node_log&) = delete;
   node_log& operator=(const node_log&) = delete;
-  // What was not synced may be lost.
+  // Records that were not synced may be lost.
   ~node_log() noexcept(false);  // a file system of a test may throw (testing/faulty_files.hpp)
 
-  // To be called once, before anything is appended: hands out the newest snapshot, if there is one, and then the
-  // records behind it. `replay` is false for a record that nobody knows, which is an error. True: there was anything.
-  // Error: data_loss for a folder that was damaged, with the file, the byte and the remedy.
+  // To be called once, before anything is appended: passes the newest snapshot, if there is one, to `load`, and then
+  // the records after it to `replay`. `replay` returns false for an unknown record, which is an error. Returns true if
+  // the folder held anything. Raises data_loss for a folder that was damaged, with the file, the byte and the remedy.
   bool recover(const std::function<void(bytes_in&)>& load,
                const std::function<bool(std::span<const std::byte>)>& replay);
 
-  // The record's number.
+  // Appends a record and returns its number.
   std::uint64_t append(std::span<const std::byte> record);
-  // The number of the last record.
+  // Returns the number of the last record.
   std::uint64_t last() const { return last_; }
-  // From its return all that was appended survives.
+  // Once it has returned, all records that were appended survive.
   void sync();
   std::uint64_t synced_up_to() const { return synced_; }
 
   bool wants_snapshot() const { return behind_ > least_; }
-  // Writes down what `save` says, which is the state after all records so far; then these are not needed any more.
+  // Writes what `save` writes, which is the state after all records so far; then these records are not needed any more.
   void snapshot(const std::function<void(bytes_out)>& save);
 
   const std::string& directory() const { return directory_; }
@@ -73,10 +74,10 @@ private:
   node_log_options o_;
   std::optional<held_directory> lock_;
   std::uint64_t last_ = 0, synced_ = 0;
-  std::uint64_t behind_ = 0, least_ = 0;  // bytes of the log behind the snapshot; when the next one is due
+  std::uint64_t behind_ = 0, least_ = 0;  // bytes of the log after the snapshot; those at which the next is due
   any_file_system::handle handle_{};
   bool is_open_ = false, has_failed_ = false;
-  bool is_named_ = true;  // the segment's name survives
+  bool is_named_ = true;  // the segment's directory entry survives
   std::string path_;      // of the segment
   std::vector<std::byte> buffer_, state_;
 

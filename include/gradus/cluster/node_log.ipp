@@ -14,13 +14,13 @@
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
-// The bytes of its files (docs/formats/cluster_log.md).
+// The bytes of a log's files (docs/formats/cluster_log.md).
 namespace log_bytes {
 
 inline constexpr char segment_magic[] = "GRDL", record_magic[] = "GRLR", snapshot_magic[] = "GRLS";
 inline constexpr std::uint16_t version = 2;
 inline constexpr std::size_t segment_head = 24, record_head = 40, snapshot_head = 32;
-// A record as long as this is written from where it lies.
+// A record of at least this length is written without a copy to the buffer.
 inline constexpr std::size_t written_alone = 1 << 15;
 
 template <class Number>
@@ -46,14 +46,14 @@ struct record {
   std::uint64_t number = 0, acknowledged = 0, bytes = 0;
   std::uint32_t checksum = 0;
 };
-// Of the head at the begin of `rest`; false: there is none.
+// Reads the head at the beginning of `rest`; returns false if there is none.
 inline bool read_head(std::span<const std::byte> rest, record& r) {
   if (rest.size() < record_head || !is_sealed(rest.first(record_head), record_magic)) return false;
   r.checksum = get<std::uint32_t>(rest, 4), r.bytes = get<std::uint64_t>(rest, 8);
   r.number = get<std::uint64_t>(rest, 16), r.acknowledged = get<std::uint64_t>(rest, 24);
   return true;
 }
-// Whether a record somewhere in `rest` was written after record n had been acknowledged.
+// Returns whether a record somewhere in `rest` was written after record n had been acknowledged.
 inline bool shows_acknowledged(std::span<const std::byte> rest, std::uint64_t n) {
   record r;
   while (rest.size() >= record_head) {
@@ -66,7 +66,7 @@ inline bool shows_acknowledged(std::span<const std::byte> rest, std::uint64_t n)
   return false;
 }
 
-// What a machine says of its bytes; empty: it has taken them.
+// Returns the problem that a machine has with its bytes; empty if it has taken them.
 template <class Read>
 std::string problem_in(Read read) {
   try {
@@ -95,7 +95,7 @@ GRADUS_BODY void node_log::refuse(const std::string& what) const {
              "; restore the folder, or remove the logs of all nodes to go on from the last checkpoint"));
 }
 
-// ---- what is there
+// ---- reading the folder
 
 GRADUS_BODY node_log::found node_log::look() const {
   std::vector<std::string> names;
@@ -149,8 +149,8 @@ GRADUS_BODY bool node_log::load_snapshot(std::uint64_t number, const std::functi
   return false;
 }
 
-// Replays the records of a segment from number `from` on, up to `end`, and leaves last_ at the last one that is there.
-// `problem`: why the one behind it is not.
+// Replays the records of a segment from number `from` on, up to `end`, and sets last_ to the last one that is there.
+// `problem` becomes the reason why the one after it is not there.
 GRADUS_BODY void node_log::read_segment(std::uint64_t first, std::uint64_t end, std::uint64_t from,
                                         std::string& problem,
                                         const std::function<bool(std::span<const std::byte>)>& replay) {
@@ -199,7 +199,7 @@ GRADUS_BODY void node_log::read_segment(std::uint64_t first, std::uint64_t end, 
   if (shows_acknowledged(all.subspan(at), next)) refuse(problem + ", which records behind it show to have been there");
 }
 
-// What was read is trusted from now on, so it has to survive as what is written does.
+// Records that were read are relied on from now on, so they have to survive as written ones do.
 GRADUS_BODY void node_log::make_certain(const std::string& path) const {
   any_file_system::handle h{};
   int e = uninterrupted([&] { return fs_.open_append(path, h); });
@@ -229,14 +229,14 @@ GRADUS_BODY bool node_log::recover(const std::function<void(bytes_in&)>& load,
   for (std::size_t i = 0; i < f.segments.size(); ++i) {
     const std::uint64_t first = f.segments[i];
     const std::uint64_t end = i + 1 < f.segments.size() ? f.segments[i + 1] - 1 : UINT64_MAX;
-    if (end <= last_) continue;    // the next one goes on at or before where we are
-    if (first > last_ + 1) break;  // what is between is not there
+    if (end <= last_) continue;    // the next segment begins at or before the next record
+    if (first > last_ + 1) break;  // the records between are missing
     read_segment(first, end, last_ + 1, problem, replay);
     if (o_.durable) make_certain(path_of("log-", first));
     if (last_ < end) break;
   }
   if (last_ < known) refuse(text("record ", last_ + 1, " is not there, and ", known, " was: ", problem));
-  // The folder's own name may be as new: a process may have ended between making it and its sync.
+  // The directory entry of the folder may be new too: a process may have ended between making it and its sync.
   std::string above = directory_;
   for (bool again = o_.durable; again; above = directory_of(above)) {
     if (const int e = uninterrupted([&] { return fs_.sync_directory(above); }); e != 0)
@@ -265,7 +265,7 @@ GRADUS_BODY void node_log::must_be_whole() const {
 GRADUS_BODY void node_log::begin_segment() {
   path_ = path_of("log-", last_ + 1);
   int e = uninterrupted([&] { return fs_.create(path_, handle_); });
-  if (e == EEXIST) {  // its process ended before a record was in it
+  if (e == EEXIST) {  // the process that made it ended before a record was in it
     check(uninterrupted([&] { return fs_.remove(path_); }), "remove", path_);
     e = uninterrupted([&] { return fs_.create(path_, handle_); });
   }
@@ -349,12 +349,12 @@ GRADUS_BODY void node_log::snapshot(const std::function<void(bytes_out)>& save) 
   check(problem.error, problem.operation, problem.path);
   if (o_.durable)
     check(uninterrupted([&] { return fs_.sync_directory(directory_); }), "sync the directory", directory_);
-  // From here on the records before are not needed, and none is acknowledged that was not.
+  // From here on the earlier records are not needed, and no record is acknowledged that was not before.
   synced_ = last_;
   close_segment();
   begin_segment();
   const found f = look();
-  // One that stays because it cannot be removed changes nothing, and goes with the next.
+  // A file that cannot be removed does no harm, and is removed after the next snapshot.
   for (const std::uint64_t n : f.segments)
     if (n <= last_) uninterrupted([&] { return fs_.remove(path_of("log-", n)); });
   for (const std::uint64_t n : f.snapshots)

@@ -1,4 +1,5 @@
-// A cluster's first worker brings the program: the others have to agree with it, and parameter servers run it.
+// A cluster's first worker offers the program. Those of the other workers have to equal it, and parameter servers
+// run it.
 #pragma once
 #include <mutex>
 #include <string>
@@ -12,22 +13,22 @@ class offered_program {
 public:
   explicit offered_program(const task_system& tasks) : changed_(tasks) {}
 
-  // Error: failed_precondition for one that differs from the first.
+  // Raises failed_precondition for a program that differs from the first.
   void offer(shard_program program, const std::string& task);
-  // Waits for it, and runs it; returns at once if none comes.
+  // Waits for a program, and runs it; returns without running one after end().
   void serve(message_network& network, std::uint32_t shard);
-  // No program comes any more.
+  // To be called when no program comes any more.
   void end();
 
   bool is_there() const;
-  // True if it is there, and a parameter server that is started again goes on with its acknowledged updates.
+  // Returns true if there is a program, and a parameter server that is started again keeps its acknowledged updates.
   bool survives() const;
 
 private:
   mutable std::mutex mutex_;
   task_condition changed_;
   shard_program program_;
-  std::string first_;  // whose program it is; empty: there is none yet
+  std::string first_;  // the task whose program it is; empty: there is none yet
   bool is_over_ = false;
 };
 

@@ -11,7 +11,7 @@
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
-// The bytes of its file (docs/formats/cluster_log.md).
+// The bytes of the log's file (docs/formats/cluster_log.md).
 namespace order_bytes {
 
 inline constexpr char magic[] = "GRDO";
@@ -29,7 +29,8 @@ Number get(std::span<const std::byte> from, std::size_t at) {
   std::memcpy(&n, from.data() + at, sizeof n);
   return n;
 }
-// Of an entry: of its order, which is not in it, and the twelve bytes before the checksum.
+// Returns the checksum of an entry: that of its order, which is not stored in it, and of the twelve bytes before the
+// checksum.
 inline std::uint32_t checksum(std::uint64_t order, std::span<const std::byte> e) {
   std::byte all[8 + 12];
   put(all, order);
@@ -42,7 +43,7 @@ struct found {
   std::uint64_t first = 1, updates = 0;
   std::size_t good = 0;  // bytes of the head and of whole updates
 };
-// What is in a file.
+// Checks the bytes of a file, and returns what is in it.
 inline found look(const std::string& path, std::span<const std::byte> all) {
   found f;
   const auto damaged = [&](std::size_t at, const std::string& what) {
@@ -50,7 +51,7 @@ inline found look(const std::string& path, std::span<const std::byte> all) {
                                   "; restore it, or move it away: the run goes on without it, and cannot be repeated"));
   };
   const auto begin = all.first(std::min(all.size(), head));
-  // Its process ended, or the power failed, before its head was there.
+  // The process ended, or the power failed, before the head was written.
   if (std::ranges::all_of(begin, [](std::byte b) { return b == std::byte{0}; })) return f;
   if (std::memcmp(begin.data(), magic, std::min<std::size_t>(begin.size(), 4)) != 0)
     raise(
@@ -121,7 +122,7 @@ GRADUS_BODY void order_file::add(const order_entry& e) {
     file_->write(std::span<const std::byte>(h));
   }
   std::byte b[entry] = {};
-  const std::uint64_t behind = e.read < e.order ? e.order - 1 - e.read : 0;  // forged, it is none
+  const std::uint64_t behind = e.read < e.order ? e.order - 1 - e.read : 0;  // 0 for a forged `read`
   put(b, e.worker), put(b + 4, e.number);
   put(b + 8, static_cast<std::uint32_t>(std::min<std::uint64_t>(behind, UINT32_MAX)));
   put(b + 12, checksum(e.order, b));

@@ -1,14 +1,14 @@
-// This header writes values as bytes, and reads them back, by their members: so the settings of a program's optimizer
-// are compared between tasks and reach a parameter server.
+// This header writes values as bytes, and reads them back, by their members: in this form the settings of a program's
+// optimizer are compared between tasks and sent to a parameter server.
 //
 //   put_plain(out, policy);                         // if can_send<Policy>
 //   auto policy = take_plain<Policy>(in, texts);    // equal to it
 //   show_plain(policy);                             // "{0.1 1000 true}", for a sentence about a difference
 //
-// Sendable are: numbers, enumerations, strings; optional, vector, array and tuple of those; a plain struct of those
-// (base/fields.hpp); types without members, as a lambda without captures; chain, multi, vary, matching. Not sendable
-// are: pointers, std::function, a lambda with captures. The bytes are read by the same program on another machine, but
-// the sender is not trusted: lengths are checked against the bytes that are there.
+// These types can be sent: numbers, enumerations, strings; optional, vector, array and tuple of those; a plain struct
+// of those (base/fields.hpp); types without members, such as a lambda without captures; chain, multi, vary, matching.
+// These cannot: pointers, std::function, a lambda with captures. The bytes are read by the same program on another
+// machine, but the sender is not trusted: lengths are checked against the bytes that are there.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -27,11 +27,11 @@
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
-// Where the texts lie that string_views of what was read show.
+// Owns the texts to which string_views in values that were read refer.
 using kept_texts = std::deque<std::string>;
 
 template <class T>
-struct plain_list : std::false_type {};  // of any number
+struct plain_list : std::false_type {};  // a list of any length
 template <class T>
 struct plain_list<std::vector<T>> : std::true_type {};
 template <class T>
@@ -79,7 +79,7 @@ consteval bool can_send_it() {
     return false;
 }
 
-// f(member) for the members of a tuple, array or plain struct.
+// Calls f(member) for the members of a tuple, array or plain struct.
 template <class T, class F>
 void each_member(T& x, F&& f) {
   if constexpr (plain_tuple<std::remove_const_t<T>>)
@@ -139,7 +139,7 @@ T take_plain(bytes_in& in, kept_texts& texts) {
   } else if constexpr (sent_as_other<T>) {
     return T::from_sent(take_plain<std::remove_cvref_t<decltype(std::declval<const T&>().sent_as())>>(in, texts));
   } else if constexpr (plain_tuple<T>) {
-    return [&]<std::size_t... I>(std::index_sequence<I...>) {  // braces: in their order
+    return [&]<std::size_t... I>(std::index_sequence<I...>) {  // braces evaluate in order
       return T{take_plain<std::tuple_element_t<I, T>>(in, texts)...};
     }(std::make_index_sequence<std::tuple_size_v<T>>{});
   } else {
@@ -149,7 +149,7 @@ T take_plain(bytes_in& in, kept_texts& texts) {
   }
 }
 
-// What can be shown of it, and "..." for the rest: an array's bytes, a lambda's captures.
+// Returns x as text, with "..." for parts that cannot be shown: an array's bytes, a lambda's captures.
 template <class T>
 std::string show_plain(const T& x) {
   if constexpr (std::is_same_v<T, bool>) {

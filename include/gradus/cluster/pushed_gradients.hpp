@@ -1,5 +1,5 @@
-// A worker pushes its gradients in this form: for each shard the slices of its variables. Dense ones are pushed from
-// where they lie; rows, which later calls of a step may overwrite, are copied.
+// A worker pushes its gradients in this form: for each shard the slices of its variables. Dense gradients are not
+// copied; rows, which later calls of a step may overwrite, are copied.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -15,24 +15,24 @@ class pushed_gradients {
 public:
   pushed_gradients() = default;
   explicit pushed_gradients(std::uint32_t shards) : parts_(shards), rest_(shards), ahead_(shards), is_sent_(shards) {}
-  // A variable that is updated, and where it lies; in the order of its shard's parts.
+  // Adds a variable that is updated, and its shard; in the order of its shard's parts.
   void expect(std::string_view name, std::uint32_t shard, bool has_rows);
 
-  // A gradient of this step begins.
+  // Begins the gradients of a step.
   void restart();
-  // Errors: not_found for a variable that is not expected.
+  // Raises not_found for a variable that is not expected.
   void add(const named_gradient& g);
-  // Error: internal if one is missing.
+  // Returns the slices of each shard. Raises internal if a gradient is missing.
   std::span<const std::vector<wire_slice>> by_shard() const;
 
-  // f(shard, slices) for each shard of whose dense gradients there are so many bytes that were not sent yet; they count
-  // as sent then.
+  // Calls f(shard, slices) for each shard with at least `piece_bytes` of dense gradients that were not sent yet; they
+  // count as sent then.
   template <class F>
   void send_ahead(std::size_t piece_bytes, F f) {
     for (std::uint32_t k = 0; k < ahead_.size(); ++k)
       if (ahead_[k].bytes >= piece_bytes) f(k, std::span<const wire_slice>(ahead_[k].slices)), take_ahead(k);
   }
-  // For each shard the slices that were not sent ahead; nothing, if none was.
+  // Returns for each shard the slices that were not sent ahead; an empty list if none was sent ahead.
   std::span<const std::vector<wire_slice>> rest();
 
 private:
@@ -52,7 +52,7 @@ private:
   };
   std::vector<std::vector<wire_slice>> parts_, rest_;
   std::vector<piece> ahead_;                // by shard: the next slice to be sent ahead
-  std::vector<std::vector<bool>> is_sent_;  // ahead, of each slice of parts_
+  std::vector<std::vector<bool>> is_sent_;  // of each slice of parts_: it was sent ahead
   bool any_sent_ = false;
   std::size_t found_ = 0, seen_ = 0;
 

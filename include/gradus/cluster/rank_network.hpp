@@ -19,9 +19,9 @@
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
-// One rank's end. Messages from one rank to another arrive in the order in which they were sent, each as long as the
-// other expects. Calls come from one thread at a time. Errors of all that wait: `aborted`, with the reason of the
-// cluster's end.
+// The interface of one rank. Messages from one rank to another arrive in the order in which they were sent, each as
+// long as the receiver expects. Only one thread may call it at a time. All functions that wait raise `aborted` if the
+// cluster ends, with the reason of its end.
 class rank_network {
 public:
   virtual ~rank_network() = default;
@@ -32,30 +32,32 @@ public:
   // all do. A rank whose program has ended takes part in no further step.
   virtual bool all_take_part(bool this_one) = 0;
 
-  // Starts a message, which stays as it is, or the memory for one, until wait(its number) has returned; that is called
-  // once for each.
+  // Starts to send a message or to receive one into memory, and returns a number. The memory must not be changed (when
+  // sending) or used (when receiving) until wait(number) has returned; wait is called once for each number.
   virtual std::size_t send(int to, std::span<const std::byte> bytes) = 0;
   virtual std::size_t receive(int from, std::span<std::byte> into) = 0;
   virtual void wait(std::size_t number) = 0;
 
-  // The sum over all ranks, in their place, by the library that carries bytes, in an order that is its own.
+  // Replaces the values on all ranks by their sum over all ranks. The library that carries bytes computes it, and adds
+  // in an order of its own.
   virtual bool has_sum() const { return false; }
   virtual void sum(dtype /*type*/, std::span<std::byte> /*values*/) {}
 
-  // This rank has failed where others wait for it: their waits end. Its messages are not read any more.
+  // To be called when this rank has failed while others wait for it: their waits end. Its messages are not read any
+  // more.
   virtual void fail(const std::exception_ptr& error) = 0;
 };
 
 // These ranks are threads of one process. A message is copied once, from the sender's memory to the receiver's.
 class thread_ranks {
 public:
-  // `name`: the name of the ranks in errors, such as "worker".
+  // `name` is the name of the ranks in error messages, such as "worker".
   thread_ranks(int size, std::string name, const task_system& tasks, waiting wait = {});
   thread_ranks(const thread_ranks&) = delete;
   thread_ranks& operator=(const thread_ranks&) = delete;
 
   rank_network& end_of(int rank) { return *ends_[static_cast<std::size_t>(rank)]; }
-  // The program of this rank has ended.
+  // To be called when the program of this rank has ended.
   void depart(int rank);
   // Reports that a task has failed; the first error counts.
   void fail(const std::exception_ptr& error, const std::string& task);
@@ -91,7 +93,7 @@ private:
     thread_ranks* all_;
     int rank_;
     std::vector<started> started_;
-    std::size_t ended_ = 0;  // of them
+    std::size_t ended_ = 0;  // number of those that have ended
   };
 
   std::string name_;
@@ -103,23 +105,24 @@ private:
   std::atomic<std::uint32_t> news_{0};
   std::vector<channel> channels_;  // from r to q at r size + q
   std::vector<char> gone_;
-  int arrived_ = 0;  // have said whether they take part, or are gone
+  int arrived_ = 0;  // number of ranks that have announced whether they take part, or are gone
   bool any_does_not_ = false, all_take_part_ = false;
   std::uint64_t rounds_ = 0;
-  std::string why_;  // the cluster has ended; empty: it has not
+  std::string why_;  // the reason why the cluster has ended; empty: it has not
 
   std::string name_of(int rank) const { return text(name_, ' ', rank); }
   channel& between(int from, int to) {
     return channels_[static_cast<std::size_t>(from) * ends_.size() + static_cast<std::size_t>(to)];
   }
   bool all_take_part(int rank, bool does);
-  void end_round();  // under the mutex, where all have said it
+  void end_round();  // under the mutex, once all ranks have announced it
   void tell();       // under the mutex
   template <class Ready>
   void wait_until(std::unique_lock<std::mutex>& lock, int rank, const char* waits_for, Ready ready);
 };
 
-// The network of the servers of such ranks: there are no parameter servers, so no messages of theirs.
+// The task_network of the servers of such ranks: there are no parameter servers, so there are no messages of the
+// protocol.
 class rank_task final : public task_network {
 public:
   explicit rank_task(rank_network& end) : end_(&end) {}

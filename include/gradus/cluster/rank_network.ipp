@@ -25,7 +25,7 @@ GRADUS_BODY void thread_ranks::tell() {
   changed_.notify_all();
 }
 
-// Looks for a while before it sleeps, as all that wait in a step do (run/pool.hpp).
+// Spins for a while before it sleeps, as all waits in a step do (run/pool.hpp).
 template <class Ready>
 void thread_ranks::wait_until(std::unique_lock<std::mutex>& lock, int rank, const char* waits_for, Ready ready) {
   while (!ready()) {
@@ -107,7 +107,7 @@ GRADUS_BODY void thread_ranks::one_end::wait(std::size_t number) {
   std::unique_lock lock(all_->mutex_);
   channel& c = what.sends ? all_->between(rank_, what.other) : all_->between(what.other, rank_);
   const auto at = [&]() -> message& { return c.messages[static_cast<std::size_t>(what.message - c.first)]; };
-  const auto check_gone = [&] {  // whom this rank waits for will do nothing any more
+  const auto check_gone = [&] {  // the other rank has ended, so the wait would not end
     if (all_->gone_[static_cast<std::size_t>(what.other)] != 0)
       raise(status::aborted, text(all_->name_of(what.other), " has ended its program in the middle of a step, while ",
                                   all_->name_of(rank_), " waited for it"));

@@ -1,12 +1,13 @@
-// What becomes of a cluster's run when a parameter server is lost: a policy of a training run, beside `connected`.
+// A recovery policy decides what happens to a cluster's run when a parameter server is lost; it is a policy of a
+// training run, beside `connected`.
 //
 //   gradus::recovery::roll_back{}                          the run goes on from the last checkpoint (the default)
 //   gradus::recovery::log{.directory = "/disk/run-a"}      it goes on where it was: no acknowledged update is lost
 //
-// With a log each parameter server writes down what it was told before it acknowledges it, in a folder of its own:
-// directory/ps-0, directory/ps-1, ... It finds them there when it starts again. Workers that still run go on with it; a
-// chief that starts again with an older checkpoint goes on with the values of the parameter servers. The folder is the
-// run's, as its checkpoints are: who begins anew removes both.
+// With a log each parameter server logs what it receives before it acknowledges it, in a folder of its own:
+// directory/ps-0, directory/ps-1, ... It reads the log when it starts again. Workers that still run go on with it; a
+// chief that starts again with an older checkpoint goes on with the values of the parameter servers. The folder belongs
+// to the run, as its checkpoints do: to begin a run anew, remove both.
 #pragma once
 #include <memory>
 #include <optional>
@@ -23,12 +24,12 @@ struct roll_back {
   using policy_for = kind::recovery;
 };
 
-// Updates are written down before they are acknowledged, and a parameter server that comes back has them all.
+// Updates are logged before they are acknowledged, and a parameter server that comes back has all of them.
 struct log {
   using policy_for = kind::recovery;
   std::string directory = {};
-  // false: what is acknowledged survives every end of a process. true: also that of its machine, for an fsync an
-  // update.
+  // false: what is acknowledged survives every end of a process. true: it also survives that of the machine, which
+  // costs an fsync for each update.
   bool durable = false;
 };
 
@@ -36,9 +37,9 @@ struct log {
 
 namespace detail {
 inline std::optional<recovery::log> log_of(const recovery::roll_back&) { return {}; }
-// Error: invalid_argument for a log without a directory.
+// Raises invalid_argument for a log without a directory.
 std::optional<recovery::log> log_of(const recovery::log& p);
-// The folder of a parameter server. Null: there is no log.
+// Opens the log in the folder of a parameter server. Returns null if the policy has no log.
 std::unique_ptr<server_log> open_log(const std::optional<recovery::log>& p, const cluster_fingerprint& of,
                                      const decider_options& decides, std::uint32_t shard);
 }  // namespace detail

@@ -1,12 +1,13 @@
-// The network of a task that is a process of its own: frames to and from the other tasks, by whatever transport.
+// The network of a task that is a process of its own: it sends frames to the other tasks and receives theirs, by any
+// transport.
 //
 //   auto network = std::make_shared<detail::remote_network>(def, transport, tasks);
 //   server here(def, network, tasks);        // a parameter server's join serves; a worker's trainer connects
 //
-// Every worker connects to every parameter server, and parameter servers to number 0, beside which updates are decided.
-// A parameter server learns what it has to do from the first worker's hello. A process is known by a number of its own
-// (its boot): a parameter server that comes back as another process has lost what it held, and whoever sees that ends
-// with an error, so that all tasks are started again from the last checkpoint.
+// Every worker connects to every parameter server, and parameter servers to number 0, in whose process the decider
+// orders updates. A parameter server gets its program from the first worker's hello. A process is identified by a
+// number of its own (its boot): a parameter server that comes back as another process has lost its values, and a task
+// that detects that ends with an error, so that all tasks are started again from the last checkpoint.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -28,20 +29,20 @@ struct remote_options {
   membership_options members = {};
   nanos retry = 1'000 * one_millisecond, retry_most = 2'000 * one_millisecond, deadline = 30'000 * one_millisecond;
   nanos heartbeat = 1'000 * one_millisecond;
-  double connect_secs = 7200;  // that a worker waits for its parameter servers, as TensorFlow's sessions do
+  double connect_secs = 7200;  // the time that a worker waits for its parameter servers, as TensorFlow's sessions do
   double close_secs = 5;
-  double answer_secs = 10;  // that known_members waits for parameter server 0
+  double answer_secs = 10;  // the time that known_members waits for parameter server 0
 };
 
 class remote_network final : public message_network, public task_network, transport_told {
 public:
-  // Takes connections, if the task is a parameter server. Errors: not_found for a task that is no node; what the
-  // transport refuses.
+  // Takes connections, if the task is a parameter server. Raises not_found for a task that is no node, and the errors
+  // of the transport.
   remote_network(const server_def& def, std::unique_ptr<transport> carrier, const task_system& tasks,
                  const remote_options& o = {});
   ~remote_network() override;
 
-  // ---- as a task's network
+  // ---- task_network
   message_network& messages() override { return *this; }
   void offer(shard_program program, const std::string& task) override;
   void serve(std::uint32_t shard) override;
@@ -50,7 +51,7 @@ public:
   void share(transport_told* sessions, transport*& carrier) override;
   std::vector<cluster_member> known_members() override;
 
-  // ---- as its node's
+  // ---- message_network
   mailbox& inbox(std::uint32_t node) override;
   void post(const protocol_message& m) override;
   void withdraw(std::uint32_t) override {}  // the transport has copied it
@@ -66,7 +67,7 @@ public:
 
 private:
   struct peer : seen_peer {
-    std::unique_ptr<message_frames> frames = std::make_unique<message_frames>();  // of the thread that brings frames
+    std::unique_ptr<message_frames> frames = std::make_unique<message_frames>();  // used by the receiving thread
     bool is_welcome = false;
     std::string role;
   };
@@ -80,18 +81,18 @@ private:
   std::vector<peer> peers_;
   offered_program program_;
   bool ended_ = false, is_stopped_ = false;
-  std::string why_;                // empty: as it should
-  std::uint64_t incarnation_ = 0;  // that this worker has joined as; 0: none
+  std::string why_;                // empty: it has ended without an error
+  std::uint64_t incarnation_ = 0;  // with which this worker has joined; 0: none
   bool has_left_ = false;
   std::uint64_t refused_ = 0;
-  std::vector<cluster_member> members_;  // as parameter server 0 has answered
+  std::vector<cluster_member> members_;  // the last answer of parameter server 0
   std::uint64_t answers_ = 0;
   std::mutex sending_;
   message_frames out_;
   int port_ = 0;
   std::unique_ptr<transport> carrier_;
   task_handle beats_;
-  std::shared_mutex sharing_;  // is held by whoever talks to sessions_
+  std::shared_mutex sharing_;  // held during calls of sessions_
   transport_told* sessions_ = nullptr;
 
   bool is_ps() const { return nodes_.me < nodes_.shards; }

@@ -12,13 +12,13 @@
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
-// What a parameter server says last, in a hello that asks for nothing: the cluster has ended as it should, or this task
-// has ended though it should not, and why.
+// The last messages of a parameter server, in a hello that needs no answer: the cluster has ended without an error, or
+// this task has ended with one, and the reason.
 inline constexpr std::uint64_t says_goodbye = 1, says_gone = 2;
-// Who is there: asked of parameter server 0 in such a hello, and answered in one.
+// The request for the list of members, to parameter server 0 in such a hello, and the answer in one.
 inline constexpr std::uint64_t asks_members = 3, tells_members = 4;
 
-// What a certificate must say of who does this: only the chief's task may begin, save and stop.
+// Returns whether a message of this kind needs the chief's certificate: only the chief's task may begin and save.
 constexpr bool is_of_chief(message_kind k) {
   return k == message_kind::begin || k == message_kind::start || k == message_kind::hold ||
          k == message_kind::release || k == message_kind::fetch;
@@ -197,7 +197,7 @@ GRADUS_BODY void remote_network::finish() {
   while (!ended_ && incarnation_ != 0) {
     const std::uint64_t joined = incarnation_;
     lock.unlock();
-    // Again, since it may be lost, and since a decider that comes back from its log knows it from there alone.
+    // Sent again and again, since it may be lost, and since a decider that comes back has only what is in its log.
     post({message_kind::leave, nodes_.me, cluster_shape::decider, joined, 0, 0, {}, {}});
     while (box_.take([](const protocol_message&) {}, at_once)) {
     }
@@ -225,7 +225,7 @@ GRADUS_BODY void remote_network::check(const std::string& waited) const {
   raise(status::aborted, text("the cluster has ended, while this worker ", waited, ": ",
                               why_.empty() ? std::string("all other workers have left") : why_));
 }
-// ---- who is there
+// ---- members
 
 GRADUS_BODY std::vector<cluster_member> remote_network::members_here() {
   return members_of(nodes_, peers_, tasks_.elapsed(), static_cast<double>(o_.members.dead_after) / 1e9);
@@ -266,7 +266,7 @@ GRADUS_BODY std::uint64_t remote_network::refused_messages() const {
   return refused_;
 }
 
-// ---- what the transport tells
+// ---- callbacks of the transport
 
 GRADUS_BODY void remote_network::see_boot(std::uint32_t node, std::uint64_t boot) {
   bool is_lost = false;

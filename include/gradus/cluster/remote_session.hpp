@@ -1,21 +1,21 @@
-// A session whose graph runs on a server, in another process: tf.Session("grpc://host:port").
+// A remote_session is a session whose graph runs on a server, in another process: tf.Session("grpc://host:port").
 //
 //   gradus::remote_session s("grpc://10.0.0.7:2222", g, gradus::grpc{gradus::mtls{"certs"}});
 //   s.initialize(42);
 //   auto y = s.run("y", {{"x", data}});
 //
-// The server has a session_service (train/session_service.hpp). The graph is sent once; then a run sends what is fed
-// and brings what is fetched. Sessions of one server share its variables and queues by name, whichever process they are
-// of.
+// The server needs a session_service (train/session_service.hpp). The graph is sent once; then a run sends the feeds
+// and receives the fetches. Sessions of one server share its variables and queues by name, whichever process they are
+// in.
 //
-// It is a base_session, so savers, hooks, session managers and monitored sessions take it. Variables lie on the server:
-// `variable` and a saver bring them here, what is written here (mutable_variable, a restore) is sent with the next
+// It is a base_session, so savers, hooks, session managers and monitored sessions take it. Variables are on the server:
+// `variable` and a saver copy them here; what is written here (mutable_variable, a restore) is sent with the next
 // call.
 //
-// Otherwise than in a session of this process: an op that the server has no kernel for is refused by name when a run
-// needs it; so are optimizers, which train where they are made (connected{server}, cluster/connected.hpp). A queue of
-// the server is used by its ops, and not as an object. pause_runs() holds no runs of other processes up, but a saver
-// reads all variables between two runs.
+// A remote session differs from a session of this process: an op for which the server has no kernel is refused by name
+// when a run needs it; so are optimizers, which train where they are made (connected{server}, cluster/connected.hpp). A
+// queue of the server can be used by its ops, but not as an object. pause_runs() does not pause runs of other
+// processes, but a saver reads all variables between two runs.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -33,9 +33,9 @@ namespace gradus::inline GRADUS_BUILD {
 
 class remote_session final : public base_session {
 public:
-  // The graph stays as it is and outlives the session. Errors: those of the server's session (invalid_argument for a
-  // variable of another shape); invalid_argument for a target of another protocol or without a port; deadline_exceeded
-  // if nobody answers; failed_precondition if the server refuses this client.
+  // The graph must not change and must outlive the session. Raises the errors of the server's session (invalid_argument
+  // for a variable of another shape); invalid_argument for a target of another protocol or without a port;
+  // deadline_exceeded if nobody answers; failed_precondition if the server refuses this client.
   template <transport_policy Transport>
   remote_session(const std::string& target, graph& g, const Transport& by, const remote_session_options& o = {})
       : remote_session(target, g, Transport::protocol, by.make(o.tasks), o) {}
@@ -49,7 +49,7 @@ private:
   mutable detail::session_client client_;
   std::uint64_t number_ = 0;
   mutable std::atomic<std::uint64_t> sequence_ = 0;
-  // Of a variable's memory here, as the server has it.
+  // The last known value of a variable on the server, compared with the variable's memory here.
   struct known {
     std::uint32_t crc = 0;
     bool has_value = false;
@@ -80,8 +80,9 @@ private:
   void execute(step_machine&, const own_calls&, run_metadata*) override {}
 };
 
-// Closes the sessions of a server, whatever process they are of, and takes the values of its variables and its queues
-// away: tf.Session.reset. Errors: those of remote_session; permission_denied for a certificate that is not the chief's.
+// Closes the sessions of a server, whichever process they are in, and removes the values of its variables and its
+// queues: tf.Session.reset. Raises the errors of remote_session, and permission_denied for a certificate that is not
+// the chief's.
 void reset_server(const std::string& target, std::string_view protocol, std::unique_ptr<detail::transport> carrier,
                   const std::vector<std::string>& containers, const remote_session_options& o);
 template <transport_policy Transport>

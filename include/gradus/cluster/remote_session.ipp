@@ -11,7 +11,7 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// The memory of results: a frame of the server's, and views of it.
+// The memory of results: a frame from the server, and views of it.
 class remote_session::answers final : public detail::run_memory_owner {
 public:
   detail::run_lease keep(detail::answered_call a, std::span<const fetch> fetches) {
@@ -132,7 +132,7 @@ GRADUS_BODY void remote_session::look(std::span<const std::string_view> names) c
     said.names.push_back(name);
     which.push_back(i);
   }
-  if (which.empty()) return;  // who asks for a variable that there is not is told so
+  if (which.empty()) return;  // the caller reports a variable that does not exist
   const detail::answered_call a = call(detail::session_op::read, detail::bytes_of_said(said));
   if (a.said.results.size() != which.size() || a.said.has_value.size() != which.size() ||
       a.frame.tensors.size() != which.size())

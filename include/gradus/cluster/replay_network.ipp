@@ -36,12 +36,12 @@ GRADUS_BODY bool replay_network::repeats(const cluster_fingerprint& of, decider_
   plan_->must_be(of, decides, shard);
   const std::lock_guard lock(mutex_);
   by_rounds_ = decides.settled().mode == staleness::synchronous;
-  // Who leads whom was decided in the logged run.
+  // How far workers lead each other was decided in the logged run.
   if (!by_rounds_) decides.mode = staleness::asynchronous;
   return true;
 }
 
-// As local_network's.
+// The same as those of local_network.
 GRADUS_BODY membership_options replay_network::members() const {
   constexpr nanos years = 100LL * 365 * 86400 * 1000 * one_millisecond;
   return {years, years};
@@ -59,7 +59,7 @@ GRADUS_BODY void replay_network::differs(const std::string& what) const {
 
 // ---- messages
 
-// Whether the gradient that the worker computes next, or is about to, is in the log.
+// Returns whether the gradient that the worker computes now, or computes next, is in the log.
 GRADUS_BODY bool replay_network::is_logged_next(const seat& s) const {
   return s.has_next && (!by_rounds_ || plan_->at(s.next.order, s.next.i).number == s.number + 1);
 }
@@ -74,7 +74,7 @@ GRADUS_BODY void replay_network::post(const protocol_message& m) {
       to_worker(m);
     else
       deliver(m);
-  } catch (const error&) {  // of the log, or about the program
+  } catch (const error&) {  // an error of the log, or a difference of the program
     stuck(std::current_exception());
   }
   changed_.notify_all();
@@ -91,7 +91,7 @@ GRADUS_BODY void replay_network::from_worker(const protocol_message& m) {
     break;
   case message_kind::push: return push(s, m);
   case message_kind::pull:
-    if (is_logged_next(s)) return;  // it is told what it needs without that
+    if (is_logged_next(s)) return;  // the network requests the values that the worker needs
     break;
   case message_kind::start:
     if (m.about != order_ && !has_started_)
@@ -101,7 +101,7 @@ GRADUS_BODY void replay_network::from_worker(const protocol_message& m) {
     has_started_ = true;
     break;
   case message_kind::leave:
-    // One whose log goes on with gradient 1 may train once more.
+    // A worker whose log goes on with gradient 1 may train once more.
     if (s.has_next && !is_anew(s))
       differs(text("worker ", shape_.worker_of(m.from), " ends behind its gradient ", s.number,
                    ", and the log has its ", "gradient ", plan_->at(s.next.order, s.next.i).number, " in update ",
@@ -112,7 +112,7 @@ GRADUS_BODY void replay_network::from_worker(const protocol_message& m) {
   deliver(m);
 }
 
-// Whether its numbers begin again somewhere.
+// Returns whether the worker's numbers begin again somewhere in the log from p on.
 GRADUS_BODY bool replay_network::begins_anew(std::uint64_t worker, replay_plan::place p) const {
   for (std::uint32_t number = 0; plan_->find(worker, p, until_); p = plan_->behind(p)) {
     const std::uint32_t here = plan_->at(p.order, p.i).number;
@@ -126,7 +126,7 @@ GRADUS_BODY void replay_network::forget_push(seat& s) {
   for (auto& f : s.frames) f.clear();
   std::fill(s.served.begin(), s.served.end(), false), std::fill(s.asked.begin(), s.asked.end(), false);
 }
-// Its next contribution is one that it has computed before.
+// Returns whether the numbers begin again: the number of its next contribution is one that it has had already.
 GRADUS_BODY bool replay_network::is_anew(const seat& s) const {
   return s.has_next && plan_->at(s.next.order, s.next.i).number <= s.number;
 }
@@ -136,7 +136,7 @@ GRADUS_BODY void replay_network::end_process(std::uint64_t worker, seat& s) {
   boxes_[shape_.node_of(worker)]->close();
 }
 GRADUS_BODY bool replay_network::revive(std::uint64_t worker) {
-  tasks_.sleep(1e-6);  // its incarnation is the time
+  tasks_.sleep(1e-6);  // its incarnation is the time, and must be greater than the one before
   const std::lock_guard lock(mutex_);
   if (has_ended_) return false;
   boxes_[shape_.node_of(worker)] = std::make_unique<mailbox>(tasks_);
@@ -167,7 +167,7 @@ GRADUS_BODY void replay_network::push(seat& s, const protocol_message& m) {
     }
   }
   std::vector<std::byte>& frame = s.frames[m.to];
-  if (!frame.empty() || s.fate == fates::none) return;  // said again
+  if (!frame.empty() || s.fate == fates::none) return;  // it was sent again
   if (s.fate == fates::logged)
     if (const std::uint64_t read = plan_->read(s.pushed.order, s.pushed.i, m.to); read != facts.read)
       differs(text("worker ", worker, " computes its gradient ", facts.number, " from update ", facts.read, " of ps ",
@@ -183,7 +183,7 @@ GRADUS_BODY void replay_network::to_worker(const protocol_message& m) {
   seat& s = seat_of(m.to);
   switch (m.kind) {
   case message_kind::token: {
-    if (m.sequence != s.sequence) break;  // said again, and late
+    if (m.sequence != s.sequence) break;  // it was sent again, and came late
     if (m.to != shape_.node_of(0) && !chief_began_anew_ && is_anew(s)) return end_process(shape_.worker_of(m.to), s);
     bool waits = false;
     if (!s.has_next) {
@@ -213,7 +213,7 @@ GRADUS_BODY void replay_network::to_worker(const protocol_message& m) {
   deliver(m);
 }
 
-// ---- what goes on
+// ---- progress
 
 GRADUS_BODY void replay_network::deliver_push(seat& s, bool as_stale) {
   for (std::uint32_t k = 0; k < shape_.shards; ++k) {
@@ -223,7 +223,7 @@ GRADUS_BODY void replay_network::deliver_push(seat& s, bool as_stale) {
   }
   s.fate = fates::none;
 }
-// Its push is in no update, and it makes no other.
+// Ends the worker: its push is in no update, and it makes no other.
 GRADUS_BODY void replay_network::say_over(std::uint64_t worker, seat& s) {
   const std::uint32_t node = shape_.node_of(worker);
   for (std::uint32_t k = 0; k < shape_.shards; ++k)
@@ -238,12 +238,12 @@ GRADUS_BODY void replay_network::say_over(std::uint64_t worker, seat& s) {
            {}});
   s.fate = fates::none;
 }
-// In its place; the one that was given was too early.
+// Requests a token in the worker's place; the one that was given was too early.
 GRADUS_BODY void replay_network::ask_for_token(std::uint64_t worker, seat& s) {
   s.token_waits = false;
   deliver({message_kind::ask, shape_.node_of(worker), cluster_shape::decider, s.incarnation, s.sequence, 0, {}, {}});
 }
-// Has those shards tell their values which are at the order that the worker's next gradient is computed from.
+// Requests the values of those shards that are at the order from which the worker's next gradient is computed.
 GRADUS_BODY bool replay_network::tell_values(std::uint64_t worker, seat& s) {
   bool any = false;
   for (std::uint32_t k = 0; k < shape_.shards; ++k) {
@@ -253,7 +253,7 @@ GRADUS_BODY bool replay_network::tell_values(std::uint64_t worker, seat& s) {
   }
   return any;
 }
-// Whoever is to have values of this order has them.
+// Returns whether all workers that need values of this order have them.
 GRADUS_BODY bool replay_network::may_advance() const {
   for (const seat& s : seats_)
     for (std::uint32_t k = 0; s.has_next && k < shape_.shards; ++k)
@@ -265,14 +265,14 @@ GRADUS_BODY bool replay_network::go_on_with(std::uint64_t worker, seat& s) {
   if (s.fate == fates::behind_the_end && is_whole && is_ending_) return say_over(worker, s), true;
   if (s.fate == fates::dropped && is_whole) {
     const order_entry e = plan_->at(s.next.order, s.next.i);
-    if (e.number == s.number + 1 && e.order - 1 != order_) return false;  // what follows is computed at that step
+    if (e.number == s.number + 1 && e.order - 1 != order_) return false;  // its next gradient is computed at that step
     return deliver_push(s, true), true;
   }
   if (s.token_waits && (is_ending_ || (s.has_next && s.next.order - 1 == order_)))
     return ask_for_token(worker, s), true;
   return s.has_token && is_logged_next(s) && tell_values(worker, s);
 }
-// False: all wait for each other, or for what tasks compute.
+// Returns false if all wait for each other, or for the computations of tasks.
 GRADUS_BODY bool replay_network::go_on() {
   if (!has_started_) return false;
   if (order_ < until_ && std::ranges::all_of(applied_, [&](std::uint64_t n) { return n > order_; }))
@@ -298,7 +298,7 @@ GRADUS_BODY void replay_network::carry() {
   progress_ = driver_->time();
   while (!is_stopped_) try {
       lock.unlock();
-      tasks_.sleep(moment);  // whoever can go on has gone on
+      tasks_.sleep(moment);  // afterwards all tasks that can go on have gone on
       lock.lock();
       if (has_ended_) {
         if (!is_stopped_) changed_.wait(lock);
@@ -340,7 +340,7 @@ GRADUS_BODY void replay_network::stop() {
   changed_.notify_all();
 }
 
-// ---- how it ends
+// ---- the end
 
 GRADUS_BODY void replay_network::depart(std::uint64_t worker) {
   post({message_kind::leave,

@@ -10,7 +10,7 @@
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
-// A number among the settings of a cluster; 0: there is none.
+// Returns a number among the settings of a cluster; 0 if there is none.
 inline std::uint32_t number_in(const cluster_fingerprint& of, std::string_view name) {
   std::uint32_t n = 0;
   for (const auto& [setting, value] : of.settings)

@@ -1,5 +1,5 @@
-// What a task knows of another one of its cluster, whatever network they have: which process it is, when it was heard
-// last, and whether it has done its part.
+// The state that a task keeps about another task of its cluster, with any network: its process, the time of its last
+// message, and whether it has left.
 #pragma once
 #include <cstdint>
 #include <utility>
@@ -11,22 +11,22 @@
 namespace gradus::inline GRADUS_BUILD::detail {
 
 struct seen_peer {
-  std::uint64_t boot = 0;  // the number of its process; 0: it was not heard of
-  double heard = 0;        // on the monotonic clock
+  std::uint64_t boot = 0;  // the number of its process; 0: no message of it has come
+  double heard = 0;        // the time of its last message, on the monotonic clock
   bool has_left = false;
 
-  // It has said hello. Returns the process that it was before; 0: none was.
+  // To be called for its hello. Returns the number of its process before; 0 if there was none.
   std::uint64_t meet(std::uint64_t its_boot, double now) {
     heard = now;
     return std::exchange(boot, its_boot);
   }
 };
 
-// How the task at this node stands to one that has seen it. It is silent if it was not heard for longer than
-// `silent_after`.
+// Returns the task at this node as the task `here` has seen it. It is `silent` if no message of it has come for longer
+// than `silent_after`.
 cluster_member seen_member(const cluster_nodes& here, std::uint32_t node, const seen_peer& p, double now,
                            double silent_after);
-// The same of all, in the order of nodes.
+// The same for all peers, in the order of nodes.
 template <class Peers>
 std::vector<cluster_member> members_of(const cluster_nodes& here, const Peers& peers, double now, double silent_after) {
   std::vector<cluster_member> all;

@@ -1,5 +1,5 @@
-// A server: one task of a cluster, in this process, with the variables and queues that its sessions share. TensorFlow's
-// tf.train.Server.
+// A server is one task of a cluster, in this process, with the variables and queues that its sessions share. It is
+// TensorFlow's tf.train.Server.
 //
 //   gradus::server server({.cluster = cluster, .job_name = "worker", .task_index = 0});
 //   const gradus::in_process here{server};
@@ -7,20 +7,20 @@
 //   auto sess = sv.managed_session(server.target());                // its variables are the server's
 //   auto open = here.sessions(server.target(), gradus::sessions_of(h));   // for session managers and creators
 //
-// Sessions of a server find variables and queues by their names, whatever graphs they run; they keep their values when
-// a session ends. So chief and other tasks can run side by side in one process.
+// Sessions of a server find variables and queues by their names, whatever graphs they run; variables and queues keep
+// their values when a session ends. So chief and other tasks can run side by side in one process.
 //
-// It knows which task this process is, gives that a name that a session can be asked for, and holds a ps's main thread
-// in `join`. Messages between tasks are the business of a network. The servers of a local_cluster
-// (cluster/local_cluster.hpp) have one of threads, a server that is given a transport has one of processes:
+// A server has the job and index of its task, a target by which sessions are opened on it, and `join`, in which a ps's
+// main thread waits. A network carries messages between tasks. The servers of a local_cluster
+// (cluster/local_cluster.hpp) have a network of threads, a server that is given a transport has one of processes:
 //
 //   gradus::server here(gradus::grpc{gradus::mtls{"certs"}}, gradus::run_config::from_environment());
 //   if (here.is_ps()) return here.join();         // serves until the last worker has left
 //   ...                                           // trains
-//   here.finish();                                // until all others have left as well
+//   here.finish();                                // waits until all others have left as well
 //
-// and training runs with the policy `connected{here}` use it. A server by itself has none, opens no port and starts no
-// thread: sessions of this process reach it by the connect policy in_process (session/master.hpp).
+// and training runs with the policy `connected{here}` use it. A server by itself has no network, opens no port and
+// starts no thread: sessions of this process reach it by the connect policy in_process (session/master.hpp).
 #pragma once
 #include <concepts>
 #include <functional>
@@ -39,7 +39,7 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// What is said beside a ServerDef: each replaces what the definition has, and the session's settings are merged.
+// Arguments besides a ServerDef: each replaces that of the definition, and the session's settings are merged.
 struct server_arguments {
   or_none<std::string> job_name = {};
   or_none<int> task_index = {};
@@ -53,13 +53,13 @@ namespace detail {
 class transport;
 }  // namespace detail
 
-// What carries messages between processes, as a policy: says its protocol, and makes a transport.
+// A policy for what carries messages between processes: it has a protocol name, and makes a transport.
 template <class T>
 concept transport_policy = requires(const T& by, const task_system& run) {
   { T::protocol } -> std::convertible_to<std::string_view>;
   { by.make(run) } -> std::same_as<std::unique_ptr<detail::transport>>;
 };
-// What says which task a process is: run_config.
+// A configuration that has the task of this process, such as run_config.
 template <class C>
 concept task_configuration = requires(const C& c) {
   { c.cluster_spec() } -> std::convertible_to<const cluster_spec&>;
@@ -72,7 +72,7 @@ namespace detail {
 server_def with_protocol(server_def def, std::string_view protocol);
 server_def task_of(const cluster_spec& cluster, const std::string& job, int index, std::string_view protocol,
                    const or_none<std::string>& wanted);
-// Whether its task trains together with others.
+// Returns whether its task trains together with others.
 bool is_cluster(const server_def& def);
 std::shared_ptr<task_network> network_by(const server_def& def, std::unique_ptr<transport> carrier,
                                          const task_system& run);
@@ -82,21 +82,22 @@ class server {
 public:
   static constexpr std::string_view own_protocol = "in_process";
 
-  // Errors: what `resolve` refuses; unimplemented for a protocol other than "in_process".
+  // Raises the errors of `resolve`, and unimplemented for a protocol other than "in_process".
   explicit server(server_def def, bool start_now = true, const task_system& run = {});
   server(server_def def, const server_arguments& a);
-  // One whose task reaches the others.
+  // A server with a network, by which its task reaches the others.
   server(server_def def, std::shared_ptr<detail::task_network> network, const task_system& run);
   // The same by a transport, such as gradus::grpc{...} (cluster/grpc.hpp). A parameter server takes connections from
-  // now on. Errors besides: unavailable for a port that is in use; what the transport refuses.
+  // now on. Also raises unavailable for a port that is in use, and the other errors of the transport.
   template <transport_policy Transport>
   server(const Transport& by, server_def def, const task_system& run = {})
       : server(detail::with_protocol(std::move(def), Transport::protocol), nullptr, run) {
     make_transport_ = [by, run] { return by.make(run); };
     if (detail::is_cluster(def_)) network_ = detail::network_by(def_, make_transport_(), run);
   }
-  // The task that a configuration names: gradus::run_config::from_environment(). One that names no cluster is alone,
-  // and so is an evaluator. Error besides: invalid_argument for a configuration with another protocol.
+  // The task that a configuration names, such as gradus::run_config::from_environment(). A task without a cluster in
+  // its configuration is alone, and so is an evaluator. Also raises invalid_argument for a configuration with another
+  // protocol.
   template <transport_policy Transport, task_configuration Config>
   server(const Transport& by, const Config& config, const task_system& run = {})
       : server(by,
@@ -104,66 +105,68 @@ public:
                                config.protocol),
                run) {}
   server(const server&) = delete;
-  // Stops it.
+  // Stops the server.
   ~server();
 
-  // A cluster of one task, job "local".
+  // Returns a cluster of one task, job "local".
   static server_def local_def();
-  // A server of one task, job "local", for a program that is its own cluster. Where TensorFlow's port is one that the
-  // system chooses, each has a number of its own.
+  // Returns a server of one task, job "local", for a program that is its own cluster. Each has a number of its own in
+  // the place of TensorFlow's port, which the system chooses.
   static server create_local_server(const session_options& config = {}, bool start_now = true,
                                     const task_system& run = {});
 
-  // What a session asks for: protocol://address.
+  // Returns the master string for a session on this server: protocol://address.
   std::string target() const;
   const server_def& def() const { return def_; }
-  // What its threads, waits and time are: those of the cluster that made it.
+  // Returns the task system of its threads, waits and time: that of the cluster that made it.
   const task_system& tasks() const { return tasks_; }
 
-  // May be called again while it runs. Error: failed_precondition once it was stopped: make a new one.
+  // May be called again while the server runs. Raises failed_precondition once it was stopped: make a new server then.
   void start();
-  // Closes its sessions, so that what waits in their queues raises cancelled, lets join return, and new sessions fail.
-  // Otherwise than TensorFlow, whose servers end with their process.
+  // Closes its sessions, so that calls that wait in their queues raise cancelled, lets join return, and makes new
+  // sessions fail. TensorFlow differs: its servers end with their process.
   void stop();
-  // Waits until somebody calls stop. A parameter server of a cluster holds and updates its variables meanwhile, and
-  // this returns when the last worker has left. Error: failed_precondition if it was never started, since that may
-  // never happen.
+  // Waits until stop is called. A parameter server of a cluster holds and updates its variables meanwhile, and join
+  // returns when the last worker has left. Raises failed_precondition if the server was never started, since it might
+  // wait for ever.
   void join() const;
-  // The last call of a worker's program: this task has done its part, and returns when all others have. A process that
-  // has ended as it should is started again by nobody, but where a parameter server is lost after that, all tasks have
-  // to begin again. Returns at once where there is nobody to wait for: alone, in a thread of a local_cluster, and for a
-  // parameter server, whose part is join. Error: aborted if the cluster was lost, with what was.
+  // To be called last in a worker's program: announces that this task has done its part, and returns when all others
+  // have done theirs. It waits because a process that has ended without an error is not started again, but if a
+  // parameter server is lost after that, all tasks have to begin again. Returns at once if there is no task to wait
+  // for: for a task that is alone, in a thread of a local_cluster, and for a parameter server, which calls join. Raises
+  // aborted if the cluster was lost, with the reason.
   void finish() const;
   bool is_running() const;
 
   // ---- the task's place in a cluster that trains
   bool is_ps() const { return def_.job_name == "ps"; }
-  // Who initializes, restores, saves and writes: the task of the job "chief" or "master", or worker 0 where there is
-  // none.
+  // Returns whether this task initializes, restores, saves and writes: the task of the job "chief" or "master", or
+  // worker 0 if there is none.
   bool is_chief() const;
-  // How many tasks train: chief, master and workers. 1 for a server that is its own cluster.
+  // Returns the number of tasks that train: chief, master and workers. It is 1 for a server that is its own cluster.
   int workers() const;
-  // Which of them this is; the chief is 0. Error: failed_precondition for a task that does not train.
+  // Returns the number of this task among them; the chief is 0. Raises failed_precondition for a task that does not
+  // train.
   int worker() const;
-  int shards() const;  // parameter servers
-  // Every task of the cluster, and whether it is there: parameter server 0 knows it, and other tasks ask that one; with
-  // all_reduce each worker knows it by itself. Tasks that are threads of one process are alive. Error:
+  int shards() const;  // number of parameter servers
+  // Returns every task of the cluster with its state: parameter server 0 has the list, and other tasks ask it; with
+  // all_reduce each worker has a list of its own. Tasks that are threads of one process are alive. Raises
   // deadline_exceeded if parameter server 0 does not answer.
   std::vector<cluster_member> members() const;
-  // Null: this task is alone.
+  // Returns the network; null if this task is alone.
   const std::shared_ptr<detail::task_network>& network() const { return network_; }
 
-  // One more of its transports, for sessions; null: it was given none.
+  // Makes another transport of the kind that it was given, for sessions; null if it was given none.
   std::unique_ptr<detail::transport> make_transport() const;
 
-  // What its sessions share: variables, queues.
+  // Returns the resources that its sessions share: variables and queues.
   session_resources& resources() const { return *resources_; }
-  // What a session with these settings (none: the server's own) lives in: what all share, or resources of its own with
-  // isolate_session_state. They outlive the server if the session does.
+  // Returns the resources of a session with these settings (none: the server's own): those that all sessions share, or,
+  // with isolate_session_state, resources of its own. They outlive the server if the session does.
   std::shared_ptr<session_resources> resources_for(const or_none<session_options>& config) const;
-  // Closes its sessions, whose waiting and later runs raise aborted, and takes the values of all variables and all
-  // queues away, also of isolated sessions; tf.Session.reset. `containers`: of these containers alone. Graphs name no
-  // container, so everything is in the default one, "" or "localhost".
+  // Closes its sessions, whose waiting and later runs raise aborted, and removes the values of all variables and all
+  // queues, also of isolated sessions, as tf.Session.reset. With `containers` only those of these containers. Graphs
+  // name no container, so everything is in the default one, "" or "localhost".
   void reset(std::initializer_list<std::string_view> containers = {}) const {
     reset(std::vector<std::string>(containers.begin(), containers.end()));
   }

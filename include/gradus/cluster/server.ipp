@@ -10,7 +10,7 @@
 namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
-// What is given beside a definition replaces it; a session's settings are merged as protobuf merges messages.
+// Arguments besides a definition replace its parts; a session's settings are merged as protobuf merges messages.
 GRADUS_BODY server_def with_arguments(server_def def, const server_arguments& a) {
   if (a.job_name.has_value()) def.job_name = a.job_name.value();
   if (a.task_index.has_value()) def.task_index = a.task_index.value();
@@ -118,7 +118,7 @@ GRADUS_BODY server_def server::local_def() {
 
 GRADUS_BODY server server::create_local_server(const session_options& config, bool start_now, const task_system& run) {
   static std::atomic<unsigned> made_so_far{0};
-  const unsigned number = made_so_far++ % 65535 + 1;  // a port's numbers
+  const unsigned number = made_so_far++ % 65535 + 1;  // the range of port numbers
   server_def def{.cluster = {{"local", {text("localhost:", number)}}}, .job_name = "local", .task_index = 0};
   def.default_session_config = config;
   return server(std::move(def), start_now, run);
@@ -142,7 +142,7 @@ GRADUS_BODY void server::stop() {
     const std::lock_guard lock(mutex_);
     state_ = stopped;
     all = all_resources();
-    changed_.notify_all();  // under the mutex: who has joined may destroy the server
+    changed_.notify_all();  // under the mutex, since the caller of join may destroy the server
   }
   for (const auto& r : all) r->close_sessions(why);
   if (network_ != nullptr) network_->server_stopped();

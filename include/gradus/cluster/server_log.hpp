@@ -1,8 +1,8 @@
-// What a parameter server keeps on disk, in a folder of its own:
+// The files of a parameter server's log, in a folder of its own:
 //
-//   of            what the run is made from: a log is of no use to another model, rule or cluster
-//   snapshot-*, log-*   what its machines have written (node_log.hpp)
-//   orders        of a run that goes by arrival: whose which gradient is in which update (order_log.hpp)
+//   of                  the fingerprint of the run: a log is of no use to another model, rule or cluster
+//   snapshot-*, log-*   the records that its machines have written (node_log.hpp)
+//   orders              of a run that depends on the order of arrival: the gradients of each update (order_log.hpp)
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -17,11 +17,11 @@
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
-// What the folder of a parameter server is made from: the run, its cluster, and which one it is.
+// Returns the fingerprint of a parameter server's folder: that of the run, with its cluster and the server's number.
 cluster_fingerprint logged_run(cluster_fingerprint of, const decider_options& decides, std::uint32_t shard);
 
 struct server_log {
-  // Error: failed_precondition for a folder that another run has written, with the first difference.
+  // Raises failed_precondition for a folder that another run has written, with the first difference.
   server_log(const any_file_system& fs, const std::string& directory, bool durable, cluster_fingerprint of,
              const decider_options& decides, std::uint32_t shard);
 
@@ -29,7 +29,8 @@ struct server_log {
   std::optional<order_file> orders;
   bool is_durable;
 
-  // The same as node_log's. Orders are written before: a snapshot takes the records away that would say them again.
+  // The same as node_log's. Orders are written first, since a snapshot removes the records from which they could be
+  // written again.
   void snapshot(const std::function<void(bytes_out)>& save) {
     if (orders) orders->sync(is_durable);
     log.snapshot(save);

@@ -1,11 +1,11 @@
-// What a session says to the server that it runs on, and what it is answered (docs/formats/wire.md, "Sessions").
+// The messages between a session and the server that it runs on (docs/formats/wire.md, "Sessions").
 //
-// A call is a frame of the kind `call`: incarnation is the session's number, which its client draws; sequence numbers
-// the session's calls from 1; about says what is called. Its first slice, "call", is a struct of this file; tensors
-// follow, named by their places. The answer is a frame of the kind `answer` with the same numbers; its about is 0, a
-// status, or one of answer_codes.
+// A call is a frame of the kind `call`: `incarnation` is the session's number, which its client draws; `sequence`
+// numbers the session's calls from 1; `about` is the session_op. Its first slice, "call", is a struct of this file;
+// tensors follow, named by their places. The answer is a frame of the kind `answer` with the same numbers; its `about`
+// is 0, a status, or one of answer_codes.
 //
-// Frames may be lost. The client says a call again until it is answered, and a server runs each call once: it keeps an
+// Frames may be lost. The client sends a call again until it is answered, and a server runs each call once: it keeps an
 // answer until the client has it.
 #pragma once
 #include <cstdint>
@@ -30,23 +30,23 @@ enum class session_op : std::uint64_t {
   read,        // names_call; answered by the tensors of these variables
   write,       // write_call, tensors of variables
   close,
-  reset,     // names_call: containers. Of a client without a session
-  ask,       // is the call of this sequence at work? Is not answered for itself
+  reset,     // names_call: containers. From a client without a session
+  ask,       // whether the call of this sequence is at work; ask itself has no answer of its own
   cancel,    // the call of this sequence
   received,  // the answer of this sequence
-  alive      // of a client
+  alive      // the client still exists
 };
 inline constexpr std::uint64_t last_session_op = static_cast<std::uint64_t>(session_op::alive);
 
 namespace answer_codes {
 inline constexpr std::uint64_t working = 100;    // the call is at work
-inline constexpr std::uint64_t not_heard = 101;  // say the call again, whole
+inline constexpr std::uint64_t not_heard = 101;  // the server does not have the call; send it again, whole
 inline constexpr std::uint64_t no_session = 102;
 }  // namespace answer_codes
 
 // The hello of a client of sessions.
 struct session_hello {
-  std::uint64_t client = 0;  // a number of its own
+  std::uint64_t client = 0;  // the client's number
   std::string version = GRADUS_VERSION;
 };
 
@@ -80,7 +80,7 @@ struct session_answer {
   std::vector<run_metadata::node_time> nodes = {};
 };
 
-// A frame that came, in memory of its own: what the call or the answer says, and its tensors, which lie there.
+// A received frame, in memory of its own: the struct of the call or answer as bytes, and its tensors, in that memory.
 struct session_frame {
   aligned_buffer memory;
   message_head head;
@@ -88,12 +88,12 @@ struct session_frame {
   std::vector<std::span<const std::byte>> tensors;
 };
 session_frame keep_frame(std::span<const std::byte> frame);
-// Whether a hello is one of a client of sessions and not of a task that trains (remote_network.hpp).
+// Returns whether a hello is that of a client of sessions and not of a task that trains (remote_network.hpp).
 bool is_hello_of_sessions(std::span<const std::byte> frame);
-// The view of a tensor that came. Error: data_loss where its bytes are not those of its head.
+// Returns a view of a received tensor. Raises data_loss if the number of its bytes does not match its head.
 const_tensor_view tensor_of(const sent_tensor& h, std::span<const std::byte> bytes);
 
-// These structs as bytes, and back.
+// Writes one of these structs as bytes.
 template <class Said>
 std::vector<std::byte> bytes_of_said(const Said& s) {
   std::vector<std::byte> bytes;
@@ -101,7 +101,7 @@ std::vector<std::byte> bytes_of_said(const Said& s) {
   put_plain(out, s);
   return bytes;
 }
-// Error: data_loss for what is malformed.
+// Reads one of these structs. Raises data_loss for malformed bytes.
 template <class Said>
 Said said_in(const session_frame& f) {
   bytes_in in(f.said, "message of a session");
@@ -111,7 +111,7 @@ Said said_in(const session_frame& f) {
   return s;
 }
 
-// The slices of a call or an answer: `said`, then the tensors, a list of bytes. They show what is given.
+// The slices of a call or an answer: `said`, then the tensors, a list of bytes. They refer to the given memory.
 class session_slices {
 public:
   session_slices(std::span<const std::byte> said, std::span<const std::span<const std::byte>> tensors);

@@ -1,7 +1,7 @@
-// The client's side of a server's sessions: a connection to one server, and calls that are made there once.
+// The client's side of a server's sessions: a connection to one server, and calls, each of which the server makes once.
 //
 // A call waits until it is answered, its `stop` is cancelled, or the server has been silent for `silence_secs`. While
-// it waits it asks every `retry_secs` whether the server still works on it.
+// it waits, it asks the server every `retry_secs` whether the call is still at work.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -19,13 +19,13 @@
 namespace gradus::inline GRADUS_BUILD {
 
 struct remote_session_options {
-  // Of the session on the server, in place of the server's own settings.
+  // For the session on the server, in place of the server's own settings.
   or_none<session_options> config = {};
-  double connect_secs = 30;  // then deadline_exceeded
-  double silence_secs = 30;  // of the server, while a call waits; then unavailable
-  double close_secs = 2;     // the same while a session is closed, which then ends all the same
+  double connect_secs = 30;  // time to connect; then deadline_exceeded
+  double silence_secs = 30;  // silence of the server while a call waits; then unavailable
+  double close_secs = 2;     // the same while a session is closed; then it ends without the server's answer
   double retry_secs = 0.5;
-  double alive_secs = 10;  // how often the server hears of an idle client
+  double alive_secs = 10;  // the interval at which an idle client sends `alive`
   task_system tasks = {};
 };
 
@@ -39,15 +39,15 @@ struct answered_call {
 
 class session_client final : transport_told {
 public:
-  // `target`: "protocol://host:port". Errors: invalid_argument for another protocol or an address that is none.
+  // `target` is "protocol://host:port". Raises invalid_argument for another protocol or a malformed address.
   session_client(const std::string& target, std::string_view protocol, std::unique_ptr<transport> carrier,
                  const remote_session_options& o);
   session_client(const session_client&) = delete;
   ~session_client();
 
   const std::string& target() const { return target_; }
-  // Errors: what the server answers; deadline_exceeded, unavailable (see the options); failed_precondition if the
-  // server refuses this client; aborted if the server does not know the session any more; what `stop` says.
+  // Raises the error that the server answers; deadline_exceeded and unavailable (see the options); failed_precondition
+  // if the server refuses this client; aborted if the server does not have the session any more; the error of `stop`.
   answered_call call(session_op op, std::uint64_t session, std::uint64_t sequence, std::span<const std::byte> said,
                      std::span<const std::span<const std::byte>> tensors = {}, cancellation* stop = nullptr);
 

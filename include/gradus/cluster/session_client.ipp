@@ -69,7 +69,7 @@ GRADUS_BODY void session_client::send(session_op op, std::uint64_t session, std:
                                                 slices.slices()));
 }
 
-// ---- what the transport tells
+// ---- callbacks of the transport
 
 GRADUS_BODY transport_greeting session_client::greeted(std::span<const std::byte>, const transport_peer&) {
   raise(status::failed_precondition, text("a client of sessions takes no connections"));
@@ -80,7 +80,7 @@ GRADUS_BODY void session_client::welcomed(std::uint32_t, std::span<const std::by
   const std::lock_guard lock(mutex_);
   is_welcome_ = true;
   heard_ = o_.tasks.elapsed();
-  for (auto& [key, w] : waiting_) w->is_asked_again = true;  // what was under way may be lost
+  for (auto& [key, w] : waiting_) w->is_asked_again = true;  // frames that were under way may be lost
   changed_.notify_all();
 }
 GRADUS_BODY void session_client::refused(std::uint32_t, const std::string& why) {
@@ -96,7 +96,7 @@ GRADUS_BODY void session_client::came(std::uint32_t, std::span<const std::byte> 
   heard_ = o_.tasks.elapsed();
   const auto w = waiting_.find({f.head.incarnation, f.head.sequence});
   if (w == waiting_.end() || w->second->is_answered || f.head.about == answer_codes::working) return;
-  // A session is not known before its first call is heard.
+  // The server does not know a session before it has received its first call.
   if (f.head.about == answer_codes::not_heard || (f.head.about == answer_codes::no_session && f.head.sequence == 1)) {
     w->second->is_asked_again = true;
   } else {
@@ -127,7 +127,7 @@ GRADUS_BODY answered_call session_client::call(session_op op, std::uint64_t sess
                " s (connect_secs); is it started, and does it run a session_service? ",
                carrier_->problem(server_node_number)));
   waiting_[{session, sequence}] = &mine;
-  const struct forgets {  // also by an error: then nobody waits for the answer any more
+  const struct forgets {  // after an error too, since nobody waits for the answer then
     session_client& c;
     std::unique_lock<std::mutex>& lock;
     std::uint64_t session, sequence;
@@ -151,7 +151,7 @@ GRADUS_BODY answered_call session_client::call(session_op op, std::uint64_t sess
     });
     lock.lock();
   }
-  const struct unlinks {  // before what the link's function uses goes
+  const struct unlinks {  // before the objects that the link's function uses are destroyed
     std::optional<cancellation::link>& link;
     std::unique_lock<std::mutex>& lock;
     ~unlinks() {

@@ -1,8 +1,8 @@
-// The server's side of sessions that other processes run here: TensorFlow's master service. session_service
-// (train/session_service.hpp) is what programs make; this class is the part of it that no device changes.
+// The server's side of sessions that other processes run here: TensorFlow's master service. Programs make a
+// session_service (train/session_service.hpp); this class is the part of it that is the same for all devices.
 //
-// Each call is made by a thread of a crew, so a run that waits in a queue holds up no other call. A call is made once,
-// however often it is heard; its answer is kept until the client has it. A session whose client is silent for
+// Each call is made by a thread of a pool, so a run that waits in a queue holds up no other call. A call is made once,
+// however often it is received; its answer is kept until the client has it. A session whose client is silent for
 // `silent_secs` is closed.
 #pragma once
 #include <cstdint>
@@ -23,11 +23,11 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// Bounds of what strangers may ask for; a call above one is refused by resource_exhausted.
+// Bounds for what untrusted clients may use; a call above one is refused with resource_exhausted.
 struct session_limits {
   std::size_t sessions = 1024;                   // open at once
   std::size_t calls = 64;                        // of one session that are not answered yet
-  std::size_t threads = 256;                     // that make calls; a queue may hold each of them for long
+  std::size_t threads = 256;                     // that make calls; each may wait in a queue for long
   std::uint64_t bytes = std::uint64_t{1} << 30;  // of calls at work and answers that are kept
   double silent_secs = 120;
 };
@@ -38,13 +38,13 @@ class session_host final : public transport_told {
 public:
   // Makes a session of this graph that shares these resources.
   using opener = std::function<std::unique_ptr<base_session>(graph&, session_resources&)>;
-  // Takes connections at the address of the server's task from now on. Errors: failed_precondition for a server without
-  // a transport; what the transport refuses.
+  // Takes connections at the address of the server's task from now on. Raises failed_precondition for a server without
+  // a transport, and the errors of the transport.
   session_host(const server& here, opener open, card_finder cards, const session_limits& limits);
   session_host(const session_host&) = delete;
   ~session_host();
 
-  // What a client connects to: the server's target, with the port that was chosen.
+  // Returns the address that a client connects to: the server's target, with the port that was chosen.
   std::string target() const;
   std::size_t sessions() const;  // open now
 
@@ -52,7 +52,7 @@ private:
   struct call {
     enum states { at_work, answered, gone } state = at_work;
     std::vector<std::byte> answer;
-    std::uint64_t bytes = 0;  // that it counts for
+    std::uint64_t bytes = 0;  // counted against the limit
     cancellation stop;
   };
   struct served {
@@ -60,14 +60,14 @@ private:
     std::mutex opening;
     unknown_ops unknown;
     std::unique_ptr<graph> what;
-    std::unique_ptr<base_session> session;  // null: not opened yet, or it could not be
+    std::unique_ptr<base_session> session;  // null: not opened yet, or opening it failed
     std::map<std::uint64_t, std::shared_ptr<call>> calls;
-    std::uint64_t done = 0;  // every call up to here was received
+    std::uint64_t done = 0;  // the client has the answers of all calls up to this one
     std::size_t at_work = 0;
     bool is_closed = false;
   };
   struct job {
-    std::shared_ptr<served> of;  // null: of a client without a session
+    std::shared_ptr<served> of;  // null: from a client without a session
     std::shared_ptr<call> what;
     session_frame frame;
     std::uint32_t node = 0;
@@ -89,7 +89,7 @@ private:
   mutable std::mutex mutex_;
   task_condition changed_;
   std::map<std::uint32_t, client> clients_;                    // by node
-  std::map<std::uint64_t, std::shared_ptr<served>> sessions_;  // by the client's number of it
+  std::map<std::uint64_t, std::shared_ptr<served>> sessions_;  // by the number that the client gave it
   std::deque<job> jobs_;
   std::uint64_t bytes_ = 0;
   std::uint32_t next_node_;

@@ -10,7 +10,7 @@
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
-// Nodes below are a cluster's tasks, where one transport carries both.
+// If one transport carries both, nodes below this number are the cluster's tasks.
 inline constexpr std::uint32_t first_session_node = 1u << 16;
 
 GRADUS_BODY session_host::session_host(const server& here, opener open, card_finder cards, const session_limits& limits)
@@ -69,7 +69,7 @@ GRADUS_BODY std::size_t session_host::sessions() const {
   return n;
 }
 
-// ---- what the transport tells
+// ---- callbacks of the transport
 
 GRADUS_BODY transport_greeting session_host::greeted(std::span<const std::byte> hello, const transport_peer& from) {
   const session_frame f = keep_frame(hello);
@@ -117,7 +117,7 @@ GRADUS_BODY void session_host::came(std::uint32_t node, std::span<const std::byt
   take(node, std::move(f));
 }
 
-// What needs no thread of the crew.
+// Handles the calls that need no thread of the pool.
 GRADUS_BODY void session_host::note(std::uint32_t node, const message_head& h) {
   const auto op = static_cast<session_op>(h.about);
   std::uint64_t code = answer_codes::working;
@@ -131,7 +131,8 @@ GRADUS_BODY void session_host::note(std::uint32_t node, const message_head& h) {
     } else {
       auto& calls = s->second->calls;
       auto c = calls.find(h.sequence);
-      // A client may give up a call before it is heard here; otherwise `done` would wait for it for ever.
+      // A client may give up a call before it is received here. An entry is made then, since otherwise `done` would
+      // wait for the call for ever.
       constexpr std::size_t most = 10'000;
       if (op == session_op::received && c == calls.end() && h.sequence > s->second->done && calls.size() < most)
         c = calls.emplace(h.sequence, std::make_shared<call>()).first;
@@ -204,7 +205,7 @@ GRADUS_BODY void session_host::take(std::uint32_t node, session_frame f) {
       try {
         crew_.push_back(tasks_.start("a server of sessions", "raise the limit of threads", [this] { work(); }));
       } catch (const error&) {
-        if (crew_.empty()) throw;  // the others will come to it
+        if (crew_.empty()) throw;  // the other threads will make the call
       }
     }
   }
@@ -231,7 +232,7 @@ GRADUS_BODY void session_host::work() {
     jobs_.pop_front();
     lock.unlock();
     make(j);
-    j = {};  // what it holds may be the last of a session
+    j = {};  // it may hold the last reference to a session
     lock.lock();
   }
 }
@@ -261,7 +262,7 @@ GRADUS_BODY void session_host::sweep() {
   }
 }
 
-// Ends its session's waits; whoever still makes a call of it ends soon.
+// Ends the waits of a session; calls of it that are still under way end soon.
 GRADUS_BODY void session_host::drop(const std::shared_ptr<served>& s) {
   std::vector<std::shared_ptr<call>> calls;
   {

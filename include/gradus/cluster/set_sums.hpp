@@ -10,11 +10,12 @@
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
-// Sums of arrays with the additions of tree_sum over whole ones, a piece that fits a cache at a time: the partial sums
-// take a few kilobytes, however long the arrays are.
+// Sums arrays with the additions of tree_sum over whole arrays, but in pieces that fit a cache, so that the partial
+// sums take a few kilobytes, however long the arrays are.
 class dense_sum {
 public:
-  // to <- the sum of n arrays of `size` values, divided by `by`; from(k): where the k-th begins, aligned or not.
+  // Writes the sum of n arrays of `size` values, divided by `by`, to `to`. from(k) returns the beginning of the k-th
+  // array, aligned or not.
   template <class T, class From>
   void operator()(T* to, std::size_t size, std::size_t n, std::int64_t by, From from) {
     constexpr std::size_t piece = piece_bytes / sizeof(T);
@@ -48,15 +49,15 @@ private:
   aligned_buffer here_;
 };
 
-// One gradient for each variable: dense ones added as a stepper with microbatch{n} adds those of its parts, rows put
-// behind one another in the order of the set; then divided. Memory is taken while sets grow. The gradient of a single
-// contribution that is not divided is used where it lies.
+// Computes one gradient for each variable: dense ones are added as a stepper with microbatch{n} adds those of its
+// parts, rows are concatenated in the order of the set; then the result is divided. Memory is allocated only while sets
+// grow. The gradient of a single contribution that is not divided is used without a copy.
 class set_sums {
 public:
-  // The variables stay where they are. Error: invalid_argument for divide_by below 1.
+  // The variables must stay where they are. Raises invalid_argument for divide_by below 1.
   set_sums(const std::vector<const store_variable*>& variables, std::int64_t divide_by);
   void clear() { set_.clear(), contributions_ = 0; }
-  // The next contribution, matched with the variables.
+  // Adds the next contribution, matched with the variables.
   void add(std::span<const matched_gradient> part) {
     set_.insert(set_.end(), part.begin(), part.end());
     ++contributions_;
@@ -73,12 +74,12 @@ private:
   std::vector<sum> sums_;
   std::int64_t divide_by_;
   std::size_t contributions_ = 0;
-  std::vector<matched_gradient> set_;  // of contribution k and variable i at k sums_.size() + i
+  std::vector<matched_gradient> set_;  // that of contribution k and variable i is at k sums_.size() + i
   std::vector<named_gradient> gradients_;
   dense_sum dense_;
 
   const matched_gradient& at(std::size_t k, std::size_t i) const { return set_[k * sums_.size() + i]; }
-  // True if a contribution is the gradient as it lies.
+  // Returns true if a contribution is used as the gradient without a copy.
   bool is_gradient(const wire_slice& s) const {
     return contributions_ == 1 && divide_by_ == 1 &&
            reinterpret_cast<std::uintptr_t>(s.bytes.data()) % size_of(s.type) == 0;

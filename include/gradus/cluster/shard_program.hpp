@@ -1,8 +1,8 @@
-// A shard_program is the work of a parameter server, which finds it in its own program.
+// A shard_program is the work of a parameter server, which finds the code for it in its own executable.
 //
-// The type of the update is written where a worker makes its trainer. Every task of a cluster runs the same program, so
-// that type is in a parameter server's as well, though it makes no trainer: each is entered in a list before main, by
-// its name (shard_maker). A worker sends the name and the recipe, the program's settings.
+// The type of the update is written where a worker makes its trainer. Every task of a cluster runs the same executable,
+// so a parameter server has that type as well, though it makes no trainer: each type is registered in a list before
+// main, by its name (shard_maker). A worker sends the name and the recipe, which holds the program's settings.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -29,13 +29,13 @@ namespace gradus::inline GRADUS_BUILD::detail {
 class message_network;
 
 struct shard_program {
-  cluster_fingerprint of = {};  // the recipe
-  // Until the cluster's end.
+  cluster_fingerprint of = {};  // of the run
+  // Serves until the cluster's end.
   std::function<void(message_network& network, std::uint32_t shard)> serve = {};
   std::string name = {};               // of its maker
   std::vector<std::byte> recipe = {};  // the maker's input
-  bool survives = false;               // its acknowledged updates are there when its process is started again
-  std::string cannot_be_sent = {};     // the policy that has no bytes, for a sentence; empty: the recipe is whole
+  bool survives = false;               // its acknowledged updates survive a restart of its process
+  std::string cannot_be_sent = {};     // a policy that cannot be sent as bytes; empty: the recipe is whole
 };
 
 // The settings of a program, beside the policies of its update.
@@ -55,7 +55,7 @@ class shard_maker {
 public:
   using function = shard_program (*)(std::span<const std::byte> recipe);
   shard_maker(std::string_view name, function make) : name_(name), make_(make), next_(std::exchange(first(), this)) {}
-  // Null: there is none of this name. Two of one name are none, since the name is ambiguous.
+  // Returns the maker of this name; null if there is none, or if two have the name, which is ambiguous then.
   static function find(std::string_view name);
 
 private:
@@ -86,7 +86,7 @@ struct policies_of_update<composed<Policies...>> {
   using type = std::tuple<Policies...>;
 };
 
-// `Program`: makes a program of (settings, update) by its `serve_by`.
+// Program makes the function of a program from (settings, update) by its `serve_by`.
 template <class Program, class Update>
 class sent_program {
   using policies = typename policies_of_update<Update>::type;
@@ -95,7 +95,7 @@ public:
   static constexpr bool can_be_sent = can_send<policies>;
 
   static std::string name() { return std::string(name_of_type<Program>()); }
-  // The whole recipe: settings, then policies as to_bytes has them.
+  // Makes the program from a whole recipe: settings, then policies, as written to bytes.
   static shard_program make(std::span<const std::byte> recipe) {
     if constexpr (can_be_sent) {
       bytes_in in(recipe, "recipe of a parameter server");

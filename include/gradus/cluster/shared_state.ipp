@@ -24,7 +24,7 @@ GRADUS_BODY shared_state::shared_state(const state_list& list, const state_list&
     shard.push_back(to);
     places_.push_back({e.name, e.type, e.bytes});
   }
-  for (std::size_t i = 0; i < places_.size(); ++i)  // behind the loop: slices show the names of places
+  for (std::size_t i = 0; i < places_.size(); ++i)  // after the loop, since slices refer to the names of places
     for (std::uint32_t k = 0; k < shards; ++k)
       if (shard[i] == everywhere || shard[i] == static_cast<int>(k))
         parts_[k].push_back({places_[i].name, places_[i].type, 0, places_[i].bytes});

@@ -9,11 +9,11 @@
 //       });
 //
 // Tasks are threads of which one runs at a time (turns.hpp), so nothing depends on the machine's scheduler. Time is
-// virtual: a step takes a drawn time, waiting takes none of yours. Messages are the bytes that a network would carry. A
-// worker that crashes leaves its program by the exception simulated_crash, and is started again: the program is called
-// anew, with a new server. Files are those of the program, and no crash interrupts their writing.
+// virtual: a step takes a drawn time, and waiting takes no real time. Messages are the bytes that a network would
+// carry. A worker that crashes leaves its program by the exception simulated_crash, and is started again: the program
+// is called anew, with a new server. Files are those of the program, and no crash interrupts their writing.
 //
-// Not simulated are: threads that a program starts by itself or by another task_system than `here.tasks()`, their
+// These are not simulated: threads that a program starts by itself or by another task_system than `here.tasks()`, their
 // waits, and the clocks that it reads itself. The same seed gives the same history as long as those make no difference.
 #pragma once
 #include <cstdint>
@@ -31,7 +31,7 @@ struct simulated_report {
   std::uint64_t seed = 0;
   simulated_counts counts = {};
   double secs = 0;         // virtual, until the last task had ended
-  std::uint64_t hash = 0;  // of the log
+  std::uint64_t hash = 0;  // of the lines of the log
 };
 
 struct simulated {
@@ -41,13 +41,13 @@ struct simulated {
   int ps = 1;
   int workers = 1;
   simulated_faults faults = {};
-  double most_secs = 3600;                  // virtual; a run that needs longer hangs
+  double most_secs = 3600;                  // virtual; a run that needs longer ends with an error
   std::vector<std::string>* log = nullptr;  // messages and events, a line each; null: only their hash is kept
 
-  // Errors, with the seed and the time in their words: invalid_argument for a cluster without a parameter server or a
-  // worker, and for faults that are none; deadline_exceeded where most_secs were not enough, and `aborted` where all
-  // wait for each other, with the wait of each task; the library's error that a task throws. Another exception of a
-  // task is thrown as it is.
+  // Raises errors with the seed and the time in their messages: invalid_argument for a cluster without a parameter
+  // server or a worker, and for invalid faults; deadline_exceeded if most_secs were not enough, and `aborted` if all
+  // tasks wait for each other, with the wait of each task; the library's error that a task throws. Another exception of
+  // a task is thrown as it is.
   simulated_report run(const std::function<void(server& here)>& program) const;
 };
 

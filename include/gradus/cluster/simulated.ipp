@@ -23,7 +23,7 @@ GRADUS_BODY simulated_report simulated::run(const std::function<void(server& her
   const detail::cluster_shape shape{static_cast<std::uint32_t>(ps), static_cast<std::uint32_t>(workers)};
   const auto network = std::make_shared<detail::simulated_network>(shape, driver, seed, faults, log);
 
-  std::string ends;  // of tasks that failed, in their order
+  std::string ends;  // the errors of tasks that failed, in their order
   crew.task = [&](const std::string& job, int index) {
     const bool trains = job == "worker";
     const std::uint32_t node =

@@ -1,4 +1,4 @@
-// This header has the faults of a simulated cluster (simulated.hpp), and their counts.
+// The faults of a simulated cluster (simulated.hpp), and their counts.
 #pragma once
 #include <cstdint>
 
@@ -6,36 +6,37 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// The probabilities of faults. The seed draws which of them happen, to which task and when; none by default.
+// The probabilities and numbers of faults. Which of them happen, to which task and when is drawn from the seed. By
+// default there are none.
 struct simulated_faults {
-  // Of a message, from 0 to 1. One that is late comes up to `late_secs` later than it would, behind others.
+  // Probabilities of a message, from 0 to 1. A late message comes up to `late_secs` later than it would, after others.
   double lost = 0, doubled = 0, late = 0;
   double late_secs = 0.5;
-  // The time of the network for a message, and of a worker for a step, each drawn between the two.
+  // The times that the network takes for a message, and a worker for a step, in seconds, each drawn between its bounds.
   double least_delay = 0.0002, most_delay = 0.002;
   double least_step = 0.01, most_step = 0.05;
-  // The numbers of faults in the first `within` seconds. A cut parts some nodes from the others; a stopped node
-  // computes, sends and receives nothing, as by SIGSTOP; a worker that crashes, the chief as well, is started again,
-  // and its program is called anew. A crash that finds no worker which trains, and a fault behind the end of the run,
-  // does not happen.
+  // The numbers of faults in the first `within` seconds. A cut separates some nodes from the others; a stopped node
+  // computes, sends and receives nothing, as by SIGSTOP; a worker that crashes, which may be the chief, is started
+  // again, and its program is called anew. A crash at a time when no worker trains does not happen, nor does a fault
+  // after the end of the run.
   int cuts = 0, stops = 0, crashes = 0;
   double within = 2;
-  // How long each of these lasts, drawn.
+  // The duration of each of these, in seconds, drawn between the bounds.
   double least_outage = 0.05, most_outage = 5;
-  // Each worker's steps take up to so many times as long.
+  // Each worker's steps take up to this many times as long.
   double slowness = 1;
   // Each machine has a clock that is ahead or behind by minutes, and too fast or too slow by a percent.
   bool skewed_clocks = false;
 
-  // Returns all of them at once, drawn.
+  // Returns drawn values for all of these.
   static simulated_faults drawn(std::uint64_t seed);
-  // Error: invalid_argument for a number that is no probability or no time, or for an empty range.
+  // Raises invalid_argument for a number that is not a valid probability or time, or for an empty range.
   void check() const;
 };
 
 struct simulated_counts {
   std::uint64_t messages = 0;   // that were sent to another node
-  std::uint64_t delivered = 0;  // to a mailbox, a doubled one twice
+  std::uint64_t delivered = 0;  // to a mailbox; a doubled message counts twice
   std::uint64_t lost = 0, doubled = 0, late = 0;
   std::uint64_t cut_off = 0;    // messages
   std::uint64_t to_nobody = 0;  // that came while their receiver was down

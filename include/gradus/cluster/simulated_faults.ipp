@@ -9,7 +9,7 @@ namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY simulated_faults simulated_faults::drawn(std::uint64_t seed) {
   random_stream dice{seed ^ 0x9E3779B97F4A7C15u};
-  // Each kind is absent from a third of all runs, so that the others are seen alone as well.
+  // Each kind is absent from a third of all runs, so that the others also occur without it.
   const auto often = [&](double most) { return dice.below(3) == 0 ? 0.0 : most * dice.uniform(); };
   simulated_faults f;
   f.lost = often(0.25), f.doubled = often(0.25), f.late = often(0.1);

@@ -1,8 +1,8 @@
 // In the network of a simulated cluster (simulated.hpp) messages travel as the bytes of the wire, in virtual time, and
-// are lost, doubled, delayed and cut off by drawn numbers; nodes stop, and workers crash and come again.
+// are lost, doubled, delayed and cut off by drawn numbers; nodes stop, and workers crash and are started again.
 //
-// The thread that calls `carry` is the network: it puts due messages into mailboxes, and makes the planned faults. All
-// others only draw, and write down when something is due. Everything runs by turns (turns.hpp).
+// The thread that calls `carry` is the network: it puts due messages into mailboxes, and makes the planned faults.
+// Other threads only draw numbers, and record when something is due. Everything runs by turns (turns.hpp).
 #pragma once
 #include <exception>
 #include <functional>
@@ -21,9 +21,9 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// This exception ends a simulated task that crashes: it leaves the task's program wherever that waits for its cluster.
-// It is not one of the library's errors, so that a program which handles those does not survive by that. A program that
-// catches everything may see it, and should let it go; if it goes on instead, its task is started again all the same.
+// This exception ends a simulated task that crashes: it is thrown where the task's program waits for its cluster. It is
+// not one of the library's errors, so that a program which handles those does not survive by that. A program that
+// catches all exceptions may catch it, and should rethrow it; if it goes on instead, its task is started again anyway.
 struct simulated_crash {
   std::string task;
 };
@@ -50,22 +50,23 @@ public:
   membership_options members() const override { return {}; }
   worker_options patience(worker_options o) const override { return o; }
 
-  // ---- calls of the cluster around it The running task is this node from now on.
+  // ---- calls of the cluster around it
+  // The running task is this node from now on.
   void arrive(std::uint32_t node) { driver_->move_to(nodes_[node].machine); }
   void fail(const std::exception_ptr& error, const std::string& task);
   // A worker's program has ended without an error; it leaves, if it has not left.
   void depart(std::uint64_t worker);
   bool has_crashed(std::uint32_t node) const { return nodes_[node].is_down; }
-  // Waits until the worker's machine is up again. False: its cluster has ended meanwhile.
+  // Waits until the worker's machine is up again. Returns false if its cluster has ended meanwhile.
   bool revive(std::uint32_t node);
-  // Until `stop`.
+  // Runs until `stop`.
   void carry();
   void stop();
 
   std::string name_of(std::uint32_t node) const;
   simulated_counts counts() const { return counts_; }
   std::uint64_t hash() const { return hash_; }
-  // Returns the reason why nothing went on, or that time was over; null if neither was so.
+  // Returns the error that nothing went on or that time was over; null if there was none.
   const std::exception_ptr& why_stuck() const { return why_stuck_; }
   void log(const std::string& what);
 
@@ -90,7 +91,7 @@ private:
   task_condition changed_;
   std::multimap<nanos, std::function<void()>> due_;  // the actions of the network, by right time
   bool is_stopped_ = false, has_ended_ = false;
-  std::string why_;  // empty: as it should
+  std::string why_;  // empty: it has ended without an error
   std::exception_ptr why_stuck_;
   std::vector<bool> is_cut_off_;
   nanos cut_until_ = at_once;

@@ -37,7 +37,7 @@ GRADUS_BODY nanos simulated_network::between(double least_secs, double most_secs
   return static_cast<nanos>((least_secs + (most_secs - least_secs) * dice_.uniform()) * 1e9);
 }
 
-// Ahead or behind, so that a machine which comes again may show less than before.
+// Sets the clock ahead or behind, so that a machine which is started again may show an earlier time than before.
 GRADUS_BODY void simulated_network::reset_clock(node_state& n) {
   if (!faults_.skewed_clocks) return;
   const nanos ahead = between(0, 600) - 300 * 1000 * one_millisecond;
@@ -80,7 +80,7 @@ GRADUS_BODY void simulated_network::post(const protocol_message& m) {
   if (from.is_down || has_ended_) return;
   if (m.kind == message_kind::join) from.joined = m.incarnation;
   if (m.kind == message_kind::leave) from.has_said_leave = true;
-  if (m.from == m.to) return from.box->put(m);  // never lost, in no transport
+  if (m.from == m.to) return from.box->put(m);  // no transport loses a message to the node itself
   std::vector<std::byte> frame;
   for (const auto& piece : frames_.encode(m)) frame.insert(frame.end(), piece.begin(), piece.end());
   std::uint64_t content = 0xCBF29CE484222325u;
@@ -141,13 +141,13 @@ GRADUS_BODY void simulated_network::carry() {
         what();
         lock.lock();
       }
-    } catch (const error& e) {  // nothing goes on, or time is over: all are told, and end
+    } catch (const error& e) {  // no task can go on, or time is over: all tasks get the error, and end
       if (!lock.owns_lock()) lock.lock();
       if (why_stuck_ == nullptr) why_stuck_ = std::current_exception();
       const std::string words = e.what();
       due_.clear();
       lock.unlock();
-      close(words.substr(0, words.find(':')));  // what all wait for is told once, by why_stuck
+      close(words.substr(0, words.find(':')));  // the list of all waits is reported once, by why_stuck
       lock.lock();
     }
 }
@@ -157,7 +157,7 @@ GRADUS_BODY void simulated_network::stop() {
   changed_.notify_all();
 }
 
-// ---- what goes wrong
+// ---- faults
 
 GRADUS_BODY void simulated_network::cut(nanos length) {
   if (has_ended_) return;
@@ -200,10 +200,10 @@ GRADUS_BODY bool simulated_network::revive(std::uint32_t number) {
   return true;
 }
 
-// ---- how it ends
+// ---- the end
 
 GRADUS_BODY void simulated_network::depart(std::uint64_t worker) { say_leave(shape_.node_of(worker)); }
-// Again and again: a goodbye of its machine, which no fault keeps from coming.
+// Repeated until it is answered: the machine's leave message, which no fault affects.
 GRADUS_BODY void simulated_network::say_leave(std::uint32_t number) {
   const node_state& n = nodes_[number];
   if (has_ended_ || n.has_heard_left) return;

@@ -1,5 +1,4 @@
-// This header has the arithmetic of a store's sets and lists (cluster/update_store.hpp): the sum of contributions, and
-// lists of doubles that shards exchange.
+// This header reads the lists of doubles that shards exchange (cluster/update_store.hpp).
 #pragma once
 #include <span>
 #include <string_view>
@@ -9,11 +8,11 @@
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
-// The measurements of the shards in a round, read in the order of the model's variables. Nothing in them is trusted.
-// Every error is data_loss.
+// The measurements of the shards in a round, read in the order of the model's variables. All of them are checked. Every
+// error is data_loss.
 class measured_lists {
 public:
-  // `at`: memory to work in. Lists there may be more of than `shards`: of shards without variables.
+  // `at` is working memory. There may be more lists than `shards`: those of shards without variables.
   measured_lists(std::size_t round, std::span<const std::span<const double>> by_shard, std::size_t shards,
                  std::vector<std::size_t>& at);
   // Checks that a shard's list equals its measurement, bit for bit.
@@ -23,7 +22,7 @@ public:
     return one[0];
   }
   std::span<const double> next(std::uint32_t shard, std::string_view variable, std::size_t n);
-  // A count, and as many numbers.
+  // Reads a count, and returns that many numbers.
   std::span<const double> next_counted(std::uint32_t shard, std::string_view variable);
   // Checks that all were read.
   void end() const;

@@ -1,4 +1,4 @@
-// The shards of a parameter server hold the variables of a model: each whole, on one shard.
+// The shards of the parameter servers hold the variables of a model: each variable is whole, on one shard.
 #pragma once
 #include <span>
 #include <string>
@@ -17,7 +17,7 @@ struct store_variable {
   dtype type = float32;
   extents dims = {};
   constraint limit = {};
-  bool takes_rows = false;  // its gradient comes as rows and their values, always; else dense, always
+  bool takes_rows = false;  // true: its gradient always comes as rows and their values; false: it is always dense
   std::uint32_t shard = 0;
 
   std::size_t size() const { return static_cast<std::size_t>(count(dims)); }
@@ -26,25 +26,26 @@ struct store_variable {
   std::size_t width() const { return row_count() == 0 ? 0 : size() / row_count(); }
 };
 
-// Assigns each variable to a shard, in their order, as replica_device_setter does for "VariableV2"s. Empty strategy:
-// round robin. By bytes: greedy_load_balancing_strategy(shards, byte_size_load_fn).
-// Error: invalid_argument for no shards, and for a strategy that names one that there is not.
+// Assigns each variable to a shard, in their order, as replica_device_setter does for "VariableV2"s. An empty strategy
+// is round robin; greedy_load_balancing_strategy(shards, byte_size_load_fn) balances bytes.
+// Raises invalid_argument for no shards, and for a strategy that returns a shard that does not exist.
 void place_variables(std::span<store_variable> variables, std::uint32_t shards, ps_strategy_function strategy = {});
 
-// An optimizer's own state (running powers, a loss scale) goes under names that no variable has: ":beta1_power".
+// An optimizer's own state (running powers, a loss scale) has names that no variable has, such as ":beta1_power".
 inline constexpr char own_state_mark = ':';
 inline std::string own_state_name(std::string_view name) { return std::string(1, own_state_mark) + std::string(name); }
 
-// Those of a shard, in their order.
+// Returns the variables of a shard, in their order.
 std::vector<const store_variable*> variables_on(std::uint32_t shard, std::span<const store_variable> variables);
-// not_finite::raise calls this for a faulty gradient of another shard; its own are named with their values.
+// Raises the error of not_finite::raise for a faulty gradient on another shard. For its own gradients a shard names
+// the value too.
 [[noreturn]] void raise_not_finite_there(const store_variable& v, std::int64_t step);
 
-// Error: invalid_argument for one that a shard cannot keep: of another type than float32 or float64, without a name, of
-// a name that another has or that begins with own_state_mark, with a constraint where it takes rows.
+// Raises invalid_argument for a variable that a shard cannot hold: one of another type than float32 or float64, without
+// a name, with a name that another one has or that begins with own_state_mark, or with a constraint if it takes rows.
 void check_variables(std::span<const store_variable> variables);
 
-// A variable's gradient among the parts that came; null where there is none.
+// A variable's gradient among received parts; its pointers are null if there is none.
 struct matched_gradient {
   const wire_slice* values = nullptr;  // dense, or of rows
   const wire_slice* rows = nullptr;
@@ -53,10 +54,10 @@ struct matched_gradient {
 // Checks untrusted parts against the variables of a shard.
 class gradient_matcher {
 public:
-  // The variables of shard `number`. They stay where they are.
+  // For the variables of shard `number`, which must stay where they are.
   gradient_matcher(std::uint32_t number, std::vector<const store_variable*> variables);
-  // One gradient for each variable, in their order, in `out`. Returns the problem as a sentence; empty if there is
-  // none.
+  // Puts one gradient for each variable, in their order, into `out`. Returns the problem as a sentence; empty if there
+  // is none.
   std::string match(std::span<const wire_slice> parts, std::vector<matched_gradient>& out) const;
 
 private:

@@ -1,9 +1,9 @@
-// This is a transport over streams of frames, whatever makes the streams: it handles hellos, refusals, queues of
-// frames, and the renewal of lost streams. gRPC's streams are in grpc.hpp.
+// This is a transport over streams of frames of any kind: it handles hellos, refusals, queues of frames, and the
+// renewal of lost streams. gRPC's streams are in grpc.hpp.
 //
 // A client and a server share one stream. The client's first frame is its hello, the server's first is the answer; both
-// are any bytes. The following frames are those of wire.hpp. A stream that ends is made again, ever later, unless one
-// side has refused the other. A second stream of a node takes the place of its first.
+// may be any bytes. The following frames are those of wire.hpp. A stream that ends is made again, after longer and
+// longer waits, unless one side has refused the other. A second stream of a node replaces its first.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -24,10 +24,10 @@
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
-// Memory for a frame, which begins at a multiple of 64 and is used again.
+// Memory for a frame, which begins at a multiple of 64 bytes and is used again.
 class frame_memory {
 public:
-  // Makes room and forgets what was there.
+  // Makes room; the previous contents are lost.
   std::span<std::byte> resize(std::size_t bytes);
   std::span<const std::byte> bytes() const { return {at_.get(), size_}; }
   std::byte* data() const { return at_.get(); }
@@ -42,7 +42,7 @@ private:
   std::size_t size_ = 0, room_ = 0;
 };
 
-// Frames that were sent leave their memory to those that follow, up to so many bytes.
+// Keeps the memory of frames that were sent for later frames, up to `most` bytes.
 class frame_pool {
 public:
   explicit frame_pool(std::uint64_t most) : most_(most) {}
@@ -58,13 +58,13 @@ private:
 struct stream_end {
   status kind = status{};  // 0: nothing is wrong
   std::string why = {};
-  bool is_refusal = false;  // do not come back
+  bool is_refusal = false;  // the other side must not connect again
 };
 
 class stream_transport;
 
-// One stream. The functions that are virtual start something and return; none is called while another of the same kind
-// is under way. The implementation calls the functions below them, in any thread, one of a kind at a time.
+// One stream. The virtual functions start an operation and return; none is called while another of the same kind is
+// under way. The implementation calls the was_ functions, in any thread, one of each kind at a time.
 class frame_stream : public std::enable_shared_from_this<frame_stream> {
 public:
   frame_stream(stream_transport& of, bool is_client) : of_(of), is_client_(is_client) {}
@@ -74,38 +74,38 @@ public:
 
   virtual void read() = 0;                     // was_read() follows
   virtual void write(frame_memory frame) = 0;  // was_written() follows
-  virtual void end_writing() = 0;              // a client's: its server ends the stream when it has read all
+  virtual void end_writing() = 0;              // of a client: its server ends the stream when it has read all frames
   virtual void end(
       const stream_end& why) = 0;  // is called once, and nothing else but cancel() after it; was_done() follows
   virtual void cancel() = 0;       // calls under way fail at once; may be called at any time
   virtual transport_peer peer() const = 0;
 
-  // The frame is good until read() is called again. A null frame: there are no more.
+  // The frame is valid until read() is called again. A null frame means that there are no more.
   void was_read(const frame_memory* frame);
-  // In its place, for a frame of more than transport's frame_limit() bytes, which was not copied.
+  // Called in place of was_read for a frame of more than the transport's frame_limit() bytes, which was not copied.
   void was_too_large(std::uint64_t bytes);
   void was_written(bool ok);
-  // The last: `said` is the status with which a client's server ended the stream, or its error.
+  // Called last: `said` is the status with which a client's server ended the stream, or its error.
   void was_done(const stream_end& said);
 
 private:
   friend stream_transport;
   stream_transport& of_;
   const bool is_client_;
-  // Guarded by the transport's mutex. A started call takes as long as a system call, and is started without it; an end
-  // that comes meanwhile is put off until then.
+  // Guarded by the transport's mutex. To start an operation takes as long as a system call, so it is done without the
+  // mutex; an end that comes meanwhile is put off until the operation was started.
   int starting_ = 0;
   bool is_put_off_ = false;
   stream_end put_off_ = {};
   std::uint32_t node_ = 0;
-  bool is_greeted_ = false;  // hello was answered
+  bool is_greeted_ = false;  // the hello was answered
   bool is_over_ = false;     // end() was called
   bool is_half_ = false;     // end_writing() was called
   bool is_writing_ = false, is_heard_ = false;
-  double until_ = 0;           // it is greeted, or has heard our last words, by then
-  std::string refused_ = {};   // by us: why
-  std::uint64_t waiting_ = 0;  // bytes, with those that are being written
-  std::size_t written_ = 0;    // bytes, that are being written
+  double until_ = 0;           // the time until which it is greeted, or has received our last frames
+  std::string refused_ = {};   // the reason why this side has refused the other
+  std::uint64_t waiting_ = 0;  // bytes in the queue, with those that are being written
+  std::size_t written_ = 0;    // bytes that are being written
   std::deque<frame_memory> queue_;
 };
 
@@ -128,9 +128,9 @@ public:
   std::string problem(std::uint32_t node) const override;
   transport_counts counts() const override;
 
-  // Takes a stream of a peer and begins to read, unless there are too many: then it is ended at once.
+  // Takes a stream of a peer and begins to read, unless there are too many streams: then it is ended at once.
   void take(std::shared_ptr<frame_stream> s);
-  // The store of the memory of written frames.
+  // Returns the pool that keeps the memory of written frames.
   const std::shared_ptr<frame_pool>& pool() const { return pool_; }
   std::uint64_t frame_limit() const { return options_.limits.frame_bytes; }
 
@@ -139,10 +139,10 @@ protected:
   virtual std::shared_ptr<frame_stream> dial(const std::string& address) = 0;
   virtual void start(frame_stream& s) = 0;
 
-  // For close(): sends the queued frames, for so many seconds, ends all streams, and returns when none is left and no
-  // task runs.
+  // For close(): sends the queued frames, for at most `secs`, ends all streams, and returns when no stream is left and
+  // no task runs.
   void end_streams(double secs);
-  // Streams that are over are destroyed by a task, and the last here: not in a thread that may be their own.
+  // Destroys the last ended streams. Others are destroyed by a task; none in a thread that may be the stream's own.
   void bury();
 
   const stream_options options_;
@@ -165,17 +165,17 @@ private:
 
   void tend();
   void came(frame_stream& s, const frame_memory& frame);
-  void hang_up_for(frame_stream& s, status kind, const std::string& why);  // and counts it
+  void hang_up_for(frame_stream& s, status kind, const std::string& why);  // hang_up(), and counts it
   void greet(frame_stream& s, std::span<const std::byte> hello);
   void welcome(frame_stream& s, std::span<const std::byte> answer);
-  // Called with the mutex, which those that take `held` release meanwhile.
+  // These are called with the mutex locked; those that take `held` unlock it meanwhile.
   void begin(std::uint32_t node, peer& p);
   void enqueue(frame_stream& s, frame_memory frame, holding& held);
   void write_next(frame_stream& s, holding& held);
   template <class Start>
   void start_outside(frame_stream& s, holding& held, Start start);
   void end(frame_stream& s, const stream_end& why);
-  void hang_up(frame_stream& s, const stream_end& why);  // end(), and what is under way fails at once or soon
+  void hang_up(frame_stream& s, const stream_end& why);  // end(), and calls under way fail at once or soon
   void open(frame_stream& s);
 
   const message_decoder decoder_;  // only used for the length of frames
@@ -183,11 +183,11 @@ private:
   mutable std::mutex m_;
   task_condition changed_;
   std::map<std::uint32_t, peer> peers_;
-  std::map<std::uint32_t, frame_stream*> open_;  // those that frames are sent by
+  std::map<std::uint32_t, frame_stream*> open_;  // the streams by which frames are sent
   std::set<std::shared_ptr<frame_stream>> live_;
   std::vector<std::shared_ptr<frame_stream>> over_;
   transport_counts counts_;
-  std::size_t served_ = 0;  // streams of others to us
+  std::size_t served_ = 0;  // number of incoming streams
   bool is_closing_ = false, is_ended_ = false;
   task_handle tending_;
 };

@@ -23,7 +23,8 @@ GRADUS_BODY frame_memory frame_pool::take(std::size_t bytes) {
   frame_memory m;
   {
     std::lock_guard lock(m_);
-    // The smallest that is large enough; a small frame does not take a large one's memory.
+    // Takes the smallest that is large enough, but not one of more than four times the size, so that a small frame does
+    // not use a large one's memory.
     auto best = free_.end();
     for (auto i = free_.begin(); i != free_.end(); ++i)
       if (i->room() >= bytes && i->room() / 4 <= bytes && (best == free_.end() || i->room() < best->room())) best = i;
@@ -58,7 +59,7 @@ GRADUS_BODY void frame_stream::was_written(bool ok) {
   is_writing_ = false;
   waiting_ -= written_;
   written_ = 0;
-  // A stream that does not take bytes any more is also one that cannot be read, which ends it.
+  // A stream to which bytes cannot be written any more cannot be read either, and the failed read ends it.
   if (ok) of_.write_next(*this, lock);
 }
 GRADUS_BODY void frame_stream::was_done(const stream_end& said) {
@@ -101,7 +102,7 @@ GRADUS_BODY stream_transport::stream_transport(stream_options options, const tas
   tending_ = tasks_.start("transport", "raise the limit of threads", [this] { tend(); });
 }
 
-// Who derives has closed, or was never made.
+// The derived class has called end_streams, unless its constructor failed.
 GRADUS_BODY stream_transport::~stream_transport() {
   holding lock(m_);
   is_ended_ = true;
@@ -139,7 +140,7 @@ GRADUS_BODY void stream_transport::send(std::uint32_t node, std::span<const std:
   for (const auto piece : pieces)
     if (!piece.empty()) std::memcpy(to, piece.data(), piece.size()), to += piece.size();
   holding lock(m_);
-  s->waiting_ -= bytes;  // counted again where it waits
+  s->waiting_ -= bytes;  // enqueue counts it again
   enqueue(*s, std::move(frame), lock);
   if (live_.contains(s)) return;
   over_.push_back(std::move(s));  // it has ended meanwhile, and this thread may be one of the stream's
@@ -181,7 +182,7 @@ GRADUS_BODY void stream_transport::begin(std::uint32_t node, peer& p) {
   frame_memory hello;
   hello.resize(p.hello.size());
   if (!p.hello.empty()) std::memcpy(hello.data(), p.hello.data(), p.hello.size());
-  // Not outside the mutex: nothing can come of it before start().
+  // These are called under the mutex, since nothing is called back before start().
   s->is_writing_ = true;
   s->waiting_ = s->written_ = hello.size();
   s->read();
@@ -189,7 +190,7 @@ GRADUS_BODY void stream_transport::begin(std::uint32_t node, peer& p) {
   start(*s);
 }
 
-// What happens at its time: lost streams are made again, silent peers hung up, and streams that are over destroyed.
+// Does what is due: makes lost streams again, ends those of silent peers, and destroys streams that are over.
 GRADUS_BODY void stream_transport::tend() {
   holding lock(m_);
   while (!is_ended_) {
@@ -202,8 +203,8 @@ GRADUS_BODY void stream_transport::tend() {
       else
         next = std::min(next, p.due);
     }
-    // Behind what was dialed: the last stream of a process may take seconds to go, since gRPC waits for threads of its
-    // own then.
+    // After dialing: to destroy the last stream of a process may take seconds, since gRPC waits for threads of its own
+    // then.
     if (!over_.empty() && (peers_.empty() || !live_.empty())) {
       std::vector<std::shared_ptr<frame_stream>> over;
       over.swap(over_);
@@ -276,7 +277,7 @@ GRADUS_BODY void stream_transport::end(frame_stream& s, const stream_end& why) {
 GRADUS_BODY void stream_transport::hang_up(frame_stream& s, const stream_end& why) {
   if (s.is_over_) return;
   end(s, why);
-  // A server's last words go behind what was written; who does not read them is not waited for.
+  // A server's last message comes after the written frames; a client that does not read it is not waited for.
   if (s.is_client_)
     s.cancel();
   else
@@ -305,7 +306,7 @@ GRADUS_BODY void stream_transport::came(frame_stream& s, const frame_memory& fra
     if (s.is_over_) return;
     is_first = !s.is_heard_;
     s.is_heard_ = true;
-    // What comes while we close is read and dropped, so that the other side can end as well.
+    // Frames that come while this side closes are read and dropped, so that the other side can end as well.
     if (is_closing_) return start_outside(s, lock, [&] { s.read(); });
   }
 #if defined(__cpp_exceptions)

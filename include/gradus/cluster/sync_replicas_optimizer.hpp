@@ -13,16 +13,17 @@
 //   // the chief, again and again:
 //   sync.chief_step();                                         // false: too few gradients yet
 //
-// Nothing waits and no thread is started in here; where TensorFlow blocks, a call gives false and is made again. Calls
-// come one at a time. Gradients are averaged, not summed: a dense one over the gradients that were accepted (at least
-// replicas_to_aggregate), each row of a sparse one over those that had the row. A gradient that was computed before the
-// latest update (local step < global step) is stale and dropped silently.
+// No call waits and none starts a thread; where TensorFlow blocks, a call returns false and has to be made again. Only
+// one call may be made at a time. Gradients are averaged, not summed: a dense one over the gradients that were accepted
+// (at least replicas_to_aggregate), each row of a sparse one over those that had the row. A gradient that was computed
+// before the latest update (local step < global step) is stale and dropped silently.
 //
-// More replicas than are aggregated are backups, the slowest are dropped; fewer contribute several times. As in
-// TensorFlow the initial tokens hold the step of the start, so after the first update each replica makes one stale
-// contribution before it is up to date. Not saved: a restarted job calls chief_init and init_tokens again.
+// If there are more replicas than are aggregated, the others are backups, and the slowest gradients are dropped; if
+// there are fewer, each contributes several times. As in TensorFlow the initial tokens hold the step of the start, so
+// after the first update each replica makes one stale contribution before it is up to date. Nothing of this is saved: a
+// restarted job calls chief_init and init_tokens again.
 //
-// A cluster that trains so takes the policy sync_replicas (cluster/staleness.hpp) instead.
+// For a training run of a cluster there is the policy sync_replicas (cluster/staleness.hpp) instead.
 #pragma once
 #include <algorithm>
 #include <deque>
@@ -37,13 +38,13 @@
 namespace gradus::inline GRADUS_BUILD {
 
 struct sync_replicas_options {
-  int replicas_to_aggregate = 1;  // gradients to one update
-  int total_num_replicas = 0;     // 0: as many
-  // After each update and its tokens: TensorFlow's variable_averages.apply(variables_to_average).
+  int replicas_to_aggregate = 1;  // gradients of one update
+  int total_num_replicas = 0;     // 0: replicas_to_aggregate
+  // Called after each update and its tokens: TensorFlow's variable_averages.apply(variables_to_average).
   std::function<void()> variable_averages = {};
 };
 
-// The kind of an array's gradients: rows, or all of it.
+// The kind of a variable's gradients: rows, or dense.
 struct aggregated_gradient {
   std::string_view name;
   dtype type = float32;
@@ -51,7 +52,7 @@ struct aggregated_gradient {
   bool sparse = false;  // gradients are indexed_slices
 };
 
-// Updater: gradus::updater, or a type with its apply and global_step. It counts the global step.
+// Updater is gradus::updater, or a type with its apply and global_step. It counts the global step.
 template <class Updater>
 class sync_replicas_optimizer {
 public:
@@ -62,7 +63,7 @@ public:
                                            o_.replicas_to_aggregate, " and ", o_.total_num_replicas));
   }
 
-  // Makes an accumulator for each. Every push may name any of them; the chief waits for all.
+  // Makes an accumulator for each variable. A push may have gradients of any of them; the chief waits for all.
   void apply_gradients(std::initializer_list<aggregated_gradient> list) {
     apply_gradients(std::span<const aggregated_gradient>(list.begin(), list.size()));
   }
@@ -81,14 +82,15 @@ public:
   }
 
   // ---- the start
-  // The chief's: gradients older than the present global step are stale.
+  // For the chief: from now on gradients older than the present global step are stale.
   void chief_init() {
     check_ready("chief_init");
     for (sum& s : sums_) s.dense.set_global_step(global_step()), s.sparse.set_global_step(global_step());
   }
-  // A replica's that starts now: its first gradients are of the present step. (Those that do not call it are at 0.)
+  // For a replica that starts now: its first gradients are of the present step. (Replicas that do not call it are
+  // at 0.)
   void local_init(int replica) { step_of(replica) = global_step(); }
-  // Tokens to start with, so that replicas can go on before the first update; -1: replicas_to_aggregate, 0: none.
+  // Adds tokens to start with, so that replicas can go on before the first update; -1 means replicas_to_aggregate.
   void init_tokens(int num_tokens = -1) {
     check_ready("init_tokens");
     const int needed = o_.replicas_to_aggregate - o_.total_num_replicas;
@@ -98,11 +100,11 @@ public:
     tokens_.insert(tokens_.end(), static_cast<std::size_t>(num_tokens < 0 ? o_.replicas_to_aggregate : num_tokens),
                    global_step());
   }
-  // Of each update.
+  // Returns the number of tokens of each update.
   int tokens_per_step() const { return std::max(o_.total_num_replicas, o_.replicas_to_aggregate); }
 
   // ---- a replica's step
-  // Contributes gradients computed at this replica's local step. Gives how many of them were accepted.
+  // Contributes gradients computed at this replica's local step. Returns the number of those that were accepted.
   std::size_t push(int replica, std::initializer_list<named_gradient> gradients) {
     return push(replica, std::span<const named_gradient>(gradients.begin(), gradients.size()));
   }
@@ -123,7 +125,7 @@ public:
     }
     return accepted;
   }
-  // Takes a token, and its step as this replica's. False: there is none, the replica waits.
+  // Takes a token, and its step as this replica's local step. Returns false if there is none; then the replica waits.
   bool pull(int replica) {
     std::int64_t& step = step_of(replica);
     if (tokens_.empty()) return false;
@@ -133,7 +135,8 @@ public:
   std::int64_t local_step(int replica) { return step_of(replica); }
 
   // ---- the chief's step
-  // Updates with the mean gradients, if every variable has enough of them, and gives out tokens of the new step.
+  // Updates with the mean gradients, if every variable has enough of them, and adds tokens of the new step. Returns
+  // false if there are too few.
   bool chief_step() {
     check_ready("chief_step");
     if (!waiting_) {

@@ -1,4 +1,4 @@
-// A task_network reaches the other tasks of a cluster, whatever carries their messages; a server holds it.
+// A task_network connects a task to the other tasks of a cluster, whatever carries their messages; a server owns it.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -8,17 +8,17 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// A task of a cluster, as far as is known of it (server::members).
+// A task of a cluster and what is known about it (server::members).
 struct cluster_member {
   enum states : std::uint8_t {
-    not_heard,  // it has not come yet
-    alive,      // it was heard within the time after which it is taken for dead
-    silent,     // it was not
+    not_heard,  // no message of it has come yet
+    alive,      // a message of it has come within the time after which it is taken for dead
+    silent,     // no message of it has come within that time
     left        // its program has done its part
   };
   std::string task = {}, address = {};  // "worker 1", "host:port"
   states state = not_heard;
-  double silent_secs = 0;  // since it was heard last
+  double silent_secs = 0;  // since its last message
 
   friend bool operator==(const cluster_member&, const cluster_member&) = default;
 };
@@ -37,24 +37,25 @@ class task_network {
 public:
   virtual ~task_network() = default;
   virtual message_network& messages() = 0;
-  // The program that a worker brings, and the name of its task. The first is what all serve. Error: failed_precondition
-  // for one that differs, with the first difference.
+  // Offers the program of a worker, whose task is named `task`. All parameter servers serve the first program that was
+  // offered. Raises failed_precondition for a program that differs, with the first difference.
   virtual void offer(shard_program program, const std::string& task) = 0;
-  // A parameter server's part: waits for a program, and serves until the cluster has ended.
+  // For a parameter server: waits for a program, and serves until the cluster has ended.
   virtual void serve(std::uint32_t shard) = 0;
-  // A worker's part is done: it leaves, and this returns when all others have left. Error: aborted where the cluster
-  // ends otherwise. The starter of threads of one process waits for them.
+  // To be called when a worker's part is done: the worker leaves, and finish returns when all others have left. Raises
+  // aborted if the cluster ends in another way. With threads of one process it does nothing, since the code that has
+  // started them waits for them.
   virtual void finish() {}
-  // This worker's end, where workers sum their gradients among themselves (all_reduce.hpp); null: they do not.
+  // Returns this worker's rank_network if workers sum their gradients among themselves (all_reduce.hpp), else null.
   virtual rank_network* ranks() { return nullptr; }
-  // The tasks and what is known of them; empty: all are threads of this process. Error: deadline_exceeded if the task
-  // that knows it does not answer.
+  // Returns the tasks and what is known about them; an empty list if all are threads of this process. Raises
+  // deadline_exceeded if the task that has the list does not answer.
   virtual std::vector<cluster_member> known_members() { return {}; }
-  // Sessions of other processes reach the task by the transport that its network listens with, as nodes from 65,536 on:
-  // `sessions` is told about them, and `carrier` becomes that transport before; null: nobody is told any more. Where
-  // the network takes no connections, nothing happens.
+  // Lets sessions of other processes use the transport that the task's network listens with, as nodes from 65,536 on:
+  // sets `carrier` to that transport, and then calls `sessions` for them. With a null `sessions` it calls nothing any
+  // more. If the network takes no connections, it does nothing.
   virtual void share(transport_told* /*sessions*/, transport*& /*carrier*/) {}
-  // The task's server was stopped: what waits in serve returns.
+  // To be called when the task's server was stopped: a call of serve that waits returns.
   virtual void server_stopped() {}
 };
 

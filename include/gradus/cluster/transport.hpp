@@ -1,7 +1,7 @@
-// What carries frames between processes: a concept behind which gRPC stands, and others may.
+// A transport carries frames between processes. It is an interface, which gRPC implements, as others may.
 //
-// A transport knows nodes by their numbers, keeps connections alive, and may lose whatever it is given: the protocol
-// says again what is not answered. It calls `transport_told` from threads of its own, one call at a time for each
+// A transport identifies nodes by their numbers, keeps connections alive, and may lose any frame: the protocol sends
+// again what is not answered. It calls `transport_told` from threads of its own, one call at a time for each
 // connection.
 #pragma once
 #include <cstddef>
@@ -14,14 +14,14 @@
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
-// Who is at the other end, as the transport knows it.
+// What the transport knows about the other end of a connection.
 struct transport_peer {
-  std::string address;      // for messages
-  std::string role;         // what its certificate says it is: "chief", "worker", "ps", ...; empty without certificates
-  bool is_trusted = false;  // nobody is asked for certificates here
+  std::string address;      // for error messages
+  std::string role;         // the role in its certificate: "chief", "worker", "ps", ...; empty without certificates
+  bool is_trusted = false;  // this transport requires no certificates
 };
 
-// Who a peer that said hello is, and what it is answered.
+// The node of a peer that has sent a hello, and the answer to it.
 struct transport_greeting {
   std::uint32_t node = 0;
   std::vector<std::byte> answer;
@@ -29,14 +29,16 @@ struct transport_greeting {
 
 class transport_told {
 public:
-  // A peer has connected, and this is what it said first. An `error` refuses it: it is told the text.
+  // Called when a peer has connected, with its hello. If the call throws an `error`, the peer is refused, and is sent
+  // the message.
   virtual transport_greeting greeted(std::span<const std::byte> hello, const transport_peer& from) = 0;
-  // A node that we have connected to has answered our hello; again after each reconnection. An `error` ends the
-  // connection for good, and refused() is told.
+  // Called when a node that this side has connected to has answered the hello; again after each reconnection. If the
+  // call throws an `error`, the connection is ended for good, and refused() is called.
   virtual void welcomed(std::uint32_t node, std::span<const std::byte> answer) = 0;
-  // A node has refused us, or we it: there is no connection to it any more, and none is tried.
+  // Called when one side has refused the other: there is no connection to the node any more, and none is tried.
   virtual void refused(std::uint32_t node, const std::string& why) = 0;
-  // A frame (wire.hpp) of that node; good during the call. An `error` closes the connection, and is counted.
+  // Called with a frame (wire.hpp) of that node, which is valid during the call. If the call throws an `error`, the
+  // connection is closed, and the frame is counted.
   virtual void came(std::uint32_t node, std::span<const std::byte> frame) = 0;
 
 protected:
@@ -51,20 +53,21 @@ struct transport_counts {
 class transport {
 public:
   virtual ~transport() = default;
-  // Who is told, once, before anything else; it outlives close().
+  // Sets the object whose functions are called. It is called once, before anything else; `told` must outlive close().
   virtual void tell(transport_told& told) = 0;
-  // Takes connections at "host:port", port 0: any that is free; returns the port. Errors: unavailable if the port is in
-  // use, invalid_argument for an address that is none.
+  // Takes connections at "host:port" and returns the port; port 0 means any that is free. Raises unavailable if the
+  // port is in use, invalid_argument for a malformed address.
   virtual int listen(const std::string& address) = 0;
-  // Keeps a connection to this node from now on: tries again, ever later (0.05 to 2 s), until it is refused.
+  // Keeps a connection to this node from now on: tries again after longer and longer waits (0.05 to 2 s), until it is
+  // refused.
   virtual void connect(std::uint32_t node, const std::string& address, std::vector<std::byte> hello) = 0;
-  // Copies the pieces of a frame and sends them, or loses them: there is no connection, or too much waits to be sent.
+  // Copies the pieces of a frame and sends them, or loses them if there is no connection, or too much waits to be sent.
   virtual void send(std::uint32_t node, std::span<const std::span<const std::byte>> pieces) = 0;
-  // What is wrong with the connection to this node, as the end of a sentence; empty: nothing.
+  // Returns the problem of the connection to this node, as the end of a sentence; empty if there is none.
   virtual std::string problem(std::uint32_t node) const = 0;
   virtual transport_counts counts() const = 0;
-  // Sends what waits, for so many seconds at most, and ends: nothing is told any more, no thread is left, ports are
-  // free.
+  // Sends the waiting frames, for at most `secs`, and ends: afterwards nothing is called any more, no thread is left,
+  // and ports are free.
   virtual void close(double secs) = 0;
 };
 

@@ -1,12 +1,13 @@
-// Ranks that are processes of their own and reach each other by a transport: training by all_reduce over gRPC.
+// The rank_network of ranks that are processes of their own, connected by a transport. It is for training by all_reduce
+// over gRPC.
 //
 //   gradus::server here(gradus::grpc{gradus::mtls{"certs"}}, config);     // TF_CONFIG names workers and no ps
 //   auto trainer = gradus::make_trainer<model>(gradus::connected{here}, gradus::all_reduce{}, gradus::adam{}, config);
 //
-// Every worker takes connections at its address and dials those before it, so two share one connection. What one rank
-// sends to another is numbered; frames that are lost with a connection are sent again until they are acknowledged, from
-// a copy. A rank that is silent for long, or that comes back as another process after it has taken part, ends the
-// cluster: all tasks are started again, and go on from the chief's checkpoint.
+// Every worker takes connections at its address and dials the workers before it, so two workers share one connection.
+// The frames from one rank to another are numbered; frames that are lost with a connection are sent again from a copy
+// until they are acknowledged. A rank that is silent for too long, or that comes back as another process after it has
+// taken part, ends the cluster: all tasks have to be started again, and go on from the chief's checkpoint.
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -24,23 +25,23 @@
 namespace gradus::inline GRADUS_BUILD::detail {
 
 struct rank_options {
-  double connect_secs = 7200;  // that a rank waits for the others at the beginning, as TensorFlow's sessions do
-  double silence_secs = 30;    // of a rank, later
-  double retry_secs = 1;       // between two signs of life; what is not acknowledged is sent again with them
+  double connect_secs = 7200;  // a rank waits so long for the others at the beginning, as TensorFlow's sessions do
+  double silence_secs = 30;    // silence of a rank, later
+  double retry_secs = 1;       // between two heartbeats; frames that are not acknowledged are sent again with them
   double close_secs = 5;
-  // Of one rank that this one does not wait for yet. More of it ends the cluster.
+  // Bound of the data of one rank that this rank does not wait for yet. More ends the cluster.
   std::uint64_t early_bytes = std::uint64_t{4} << 30;
 };
 
 class transport_ranks final : public rank_network, public task_network, transport_told {
 public:
-  // Takes connections from now on. Errors: not_found for a task that is no node; what the transport refuses.
+  // Takes connections from now on. Raises not_found for a task that is no node, and the errors of the transport.
   transport_ranks(const server_def& def, std::unique_ptr<transport> carrier, const task_system& tasks,
                   const rank_options& o = {});
   transport_ranks(const transport_ranks&) = delete;
   ~transport_ranks() override;
 
-  // ---- as a rank's end
+  // ---- rank_network
   int rank() const override { return static_cast<int>(nodes_.me); }
   int size() const override { return static_cast<int>(nodes_.names.size()); }
   bool all_take_part(bool this_one) override;
@@ -49,7 +50,7 @@ public:
   void wait(std::size_t number) override;
   void fail(const std::exception_ptr& error) override;
 
-  // ---- as a task's network
+  // ---- task_network
   message_network& messages() override { return refuse_shards(); }
   void offer(shard_program, const std::string&) override;
   void serve(std::uint32_t) override { refuse_shards(); }
@@ -68,17 +69,17 @@ private:
   };
   struct peer : seen_peer {
     bool is_there = false, sends_again = false;
-    std::deque<outgoing> sent;        // that are not acknowledged
-    std::uint64_t next = 1;           // the number of what is sent next
-    std::uint64_t came = 0;           // that of the last that was taken
-    std::deque<aligned_buffer> data;  // that came and is not waited for yet
-    std::uint64_t early = 0;          // bytes of it
+    std::deque<outgoing> sent;        // frames that are not acknowledged
+    std::uint64_t next = 1;           // the number of the next frame to be sent
+    std::uint64_t came = 0;           // the number of the last frame that was taken
+    std::deque<aligned_buffer> data;  // received data that are not waited for yet
+    std::uint64_t early = 0;          // bytes of these data
     std::deque<bool> votes;
 
     std::uint64_t acknowledged() const { return next - 1 - sent.size(); }
   };
   struct started {
-    int from = -1;  // none: it is a send, whose bytes were copied
+    int from = -1;  // -1: it is a send, whose bytes were copied
     std::span<std::byte> into = {};
     bool is_here = false;
   };
@@ -92,7 +93,7 @@ private:
   std::vector<peer> peers_;
   std::vector<started> started_;
   std::size_t ended_waits_ = 0;
-  std::string why_;  // the cluster has ended; empty: it has not
+  std::string why_;  // the reason why the cluster has ended; empty: it has not
   bool is_closing_ = false, has_left_ = false;
   double since_ = 0;
   int port_ = 0;

@@ -33,7 +33,7 @@ GRADUS_BODY transport_ranks::~transport_ranks() {
 GRADUS_BODY message_network& transport_ranks::refuse_shards() { detail::refuse_shards(); }
 GRADUS_BODY void transport_ranks::offer(shard_program, const std::string&) { refuse_shards(); }
 
-// ---- what this rank waits for
+// ---- waits
 
 GRADUS_BODY void transport_ranks::end(const std::string& why) {
   if (why_.empty()) why_ = why;
@@ -60,7 +60,7 @@ GRADUS_BODY bool transport_ranks::all_take_part(bool this_one) {
     peer& p = peers_[k];
     constexpr const char* waits_for = "the others to begin a step";
     wait_until(lock, waits_for, [&] { return !p.votes.empty() || p.has_left; });
-    if (p.votes.empty()) check(waits_for);  // who has failed has not ended its part
+    if (p.votes.empty()) check(waits_for);  // a rank that has failed has not ended its part
     all = all && !p.votes.empty() && p.votes.front();
     if (!p.votes.empty()) p.votes.pop_front();
   }
@@ -76,7 +76,7 @@ GRADUS_BODY std::size_t transport_ranks::receive(int from, std::span<std::byte> 
   started_.push_back({from, into});
   return started_.size() - 1;
 }
-// What one rank sends comes in its order, and is waited for in this order.
+// Messages of one rank come in the order in which they were sent, and are waited for in this order.
 GRADUS_BODY void transport_ranks::wait(std::size_t number) {
   const started what = started_[number];
   if (what.from >= 0) {
@@ -94,7 +94,7 @@ GRADUS_BODY void transport_ranks::take(started& what) {
     const std::string& name = nodes_.names[static_cast<std::size_t>(what.from)];
     constexpr const char* waits_for = "the gradients of others";
     wait_until(lock, waits_for, [&] {
-      if (p.data.empty() && p.has_left) {  // it will do nothing any more
+      if (p.data.empty() && p.has_left) {  // the rank sends nothing any more
         check(waits_for);
         raise(status::aborted,
               text(name, " has ended its program in the middle of a step, while ", nodes_.task, " waited for it"));
@@ -112,7 +112,7 @@ GRADUS_BODY void transport_ranks::take(started& what) {
   what.is_here = true;
 }
 
-// ---- what is sent
+// ---- sending
 
 GRADUS_BODY void transport_ranks::add(std::uint32_t to, says what, std::span<const std::byte> bytes) {
   outgoing o{what, std::make_shared<const std::vector<std::byte>>(bytes.begin(), bytes.end())};
@@ -145,7 +145,7 @@ GRADUS_BODY void transport_ranks::tell_all(says what, const std::string& why) {
     if (k != nodes_.me) add(k, what, std::as_bytes(std::span(why)));
 }
 
-// Signs of life; what was lost with a connection, or is not acknowledged for long, is said again.
+// Sends heartbeats, and sends again the frames that were lost with a connection, or are not acknowledged for long.
 GRADUS_BODY void transport_ranks::beat() {
   std::unique_lock lock(mutex_);
   std::vector<std::uint64_t> before(peers_.size(), 0);
@@ -206,7 +206,7 @@ GRADUS_BODY void transport_ranks::finish() {
   for (std::uint32_t k = 0; k < peers_.size(); ++k)
     if (k != nodes_.me)
       wait_until(lock, text("the end of ", nodes_.names[k]).c_str(), [&] { return peers_[k].has_left; });
-  // Who has left and heard of this one's end is gone, and its last word of that may be lost.
+  // A rank that has left and has received this one's end is gone, and its last acknowledgement may be lost.
   changed_.wait_for(lock, o_.close_secs, [&] {
     return std::all_of(peers_.begin(), peers_.end(), [](const peer& p) { return p.sent.empty(); });
   });
@@ -217,7 +217,7 @@ GRADUS_BODY std::vector<cluster_member> transport_ranks::known_members() {
   return members_of(nodes_, peers_, tasks_.elapsed(), o_.silence_secs);
 }
 
-// ---- what the transport tells
+// ---- callbacks of the transport
 
 GRADUS_BODY void transport_ranks::meet(std::uint32_t node, std::uint64_t boot) {
   const std::lock_guard lock(mutex_);
@@ -257,10 +257,10 @@ GRADUS_BODY void transport_ranks::came(std::uint32_t node, std::span<const std::
   std::string too_early;
   std::unique_lock lock(mutex_);
   peer& p = peers_[node];
-  if (m.head.incarnation != p.boot) return;  // of a process that is no more
+  if (m.head.incarnation != p.boot) return;  // from a process that has ended
   p.heard = tasks_.elapsed();
   if (m.head.kind == message_kind::kept) {
-    // The same once more: there was a gap.
+    // The same acknowledgement once more means that frames are missing.
     if (m.head.about == p.acknowledged() && !p.sent.empty()) p.sends_again = true;
     while (!p.sent.empty() && p.acknowledged() < m.head.about) p.sent.pop_front();
     return changed_.notify_all();
@@ -272,7 +272,7 @@ GRADUS_BODY void transport_ranks::came(std::uint32_t node, std::span<const std::
     if (what == says::data) {
       too_early = problem_of_early(node, bytes.size());
       if (!too_early.empty()) end(too_early), has_left_ = true;
-      if (why_.empty()) {  // else nothing is waited for any more
+      if (why_.empty()) {  // otherwise nothing is waited for any more
         aligned_buffer copy = aligned_buffer::untouched(bytes.size());
         if (!bytes.empty()) std::memcpy(copy.data(), bytes.data(), bytes.size());
         p.early += bytes.size();
@@ -297,8 +297,8 @@ GRADUS_BODY void transport_ranks::came(std::uint32_t node, std::span<const std::
   say(node, message_kind::kept, taken);
   if (!too_early.empty()) tell_all(says::failed, too_early);
 }
-// Empty: there is room for so many bytes more, or the cluster has ended. It is no error of the connection, on which the
-// same would be said again, but the end of the cluster.
+// Returns the problem of `bytes` more bytes that are not waited for yet; empty if there is room for them, or if the
+// cluster has ended. The problem ends the cluster and not the connection, on which the same frame would be sent again.
 GRADUS_BODY std::string transport_ranks::problem_of_early(std::uint32_t node, std::size_t bytes) const {
   const std::uint64_t all = peers_[node].early + bytes;
   if (!why_.empty() || all <= o_.early_bytes) return {};

@@ -1,16 +1,17 @@
-// The turn_driver runs one of several real threads at a time, in virtual time: where the running one waits, a random
-// number chooses the next, and where none can go on, time jumps to the next event. So the actions of many tasks are a
+// The turn_driver runs one of several real threads at a time, in virtual time: when the running one waits, a random
+// number chooses the next, and when none can go on, time jumps to the next event. So the actions of many tasks are a
 // function of one integer.
 //
 //   const auto driver = std::make_shared<gradus::detail::turn_driver>(seed);
 //   const gradus::detail::turn_driver::presence here(*driver, "the test");    // this thread takes turns as well
 //   const gradus::task_system tasks(driver);
-//   driver->move_to(driver->add_machine({.name = "worker 0"}));               // whose clock and fate the task has
+//   driver->move_to(driver->add_machine({.name = "worker 0"}));               // the task has this machine's clock
 //
-// A task gives its turn away where it waits, sleeps, joins and ends, and nowhere else, so a mutex is never contended.
-// The work of tasks between takes no time. Where all wait and no event is to come, or time is over, that is an error
-// which lists the wait of every task: in the watchman's wait if there is one, else, or the second time, in every wait.
-// Joins do not fail; they return when the tasks that are waited for have failed.
+// A task gives its turn away when it waits, sleeps, joins and ends, and at no other time, so a mutex is never
+// contended. The work of tasks in between takes no time. If all tasks wait and no event is to come, or if time is over,
+// that is an error which lists the wait of every task. It is raised in the watchman's wait if there is a watchman;
+// otherwise, or the second time, in every wait. Joins do not fail; they return when the tasks that are waited for have
+// failed.
 #pragma once
 #include <condition_variable>
 #include <deque>
@@ -36,13 +37,13 @@ public:
     nanos stopped_until = at_once;
   };
 
-  // Time begins here, so that clocks which are behind show no negative time.
+  // The time at the beginning, chosen so that clocks which are behind show no negative time.
   static constexpr nanos begins_at = 1000 * 1000 * one_millisecond;
 
-  // `most`: how long it may all take.
+  // `most` is the virtual time that the whole run may take.
   explicit turn_driver(std::uint64_t seed, nanos most = never_due);
 
-  // As long as it lives, the thread that made it is a task, and has its turn.
+  // As long as a presence exists, the thread that made it is a task and takes turns.
   class presence {
   public:
     presence(turn_driver& of, const std::string& who);
@@ -53,8 +54,8 @@ public:
     turn_driver* of_;
   };
 
-  // ---- task_driver. Errors of all that wait: failed_precondition for a thread that is no task; `aborted` where no
-  // task can go on, deadline_exceeded where time is over.
+  // ---- task_driver. All functions that wait raise failed_precondition in a thread that is no task, `aborted` if no
+  // task can go on, and deadline_exceeded if time is over.
   double now() const override;
   double elapsed() const override;
   void sleep(double secs) override;
@@ -62,22 +63,22 @@ public:
   std::unique_ptr<running> start(std::function<void()> body) override { return start_named("a task", std::move(body)); }
   std::unique_ptr<running> start_named(std::string_view who, std::function<void()> body) override;
 
-  // ---- machines. The first is the driver's own, whose clock is right.
+  // ---- machines. The first is the driver's own, whose clock shows the right time.
   std::size_t add_machine(machine_state m);
-  // The running task, and what it starts, is on it from now on.
+  // Moves the running task, and the tasks that it starts from now on, to a machine.
   void move_to(std::size_t machine);
   std::size_t here() const;
   void set_clock(std::size_t machine, nanos ahead, double rate);
-  // None of its tasks gets a turn for so long; 0: it goes on. Time goes on, also that of its waits.
+  // Stops a machine: none of its tasks gets a turn for `length`; 0 lets it go on. Time goes on, also that of its waits.
   void stop(std::size_t machine, nanos length);
 
-  // Returns the right time, since the begin.
+  // Returns the right time since the beginning.
   nanos time() const;
-  // Draws from the same numbers as the turns.
+  // Returns the random stream of which the turns are drawn.
   random_stream& dice() { return dice_; }
-  // The running task is the watchman.
+  // Makes the running task the watchman.
   void watch();
-  // The wait of each task, and its beginning.
+  // Returns a text with the wait of each task, and when it began.
   std::string waits() const;
 
 private:
@@ -86,10 +87,10 @@ private:
     std::string who{};
     std::size_t machine = 0;
     enum states { ready, blocked, ended } state = ready;
-    const char* what = "";     // it waits for
+    const char* what = "";     // the thing it waits for, in words
     const void* at = nullptr;  // the meeting, or the task that is joined
     nanos until = never_due, since = 0;
-    bool fails = false;  // its wait raises
+    bool fails = false;  // its wait raises an error
   };
   class place;
   class begun;
@@ -121,7 +122,7 @@ private:
   std::string all_waits() const;
 };
 
-// Virtual time as seconds with all their digits.
+// Returns virtual time as seconds with all digits.
 std::string seconds_text(nanos n);
 
 }  // namespace gradus::detail

@@ -22,7 +22,7 @@ public:
   explicit place(std::shared_ptr<turn_driver> of) : of_(std::move(of)) {}
   void wait(std::unique_lock<std::mutex>& lock, double secs) override {
     if (!(secs > 0)) return;
-    const struct locked_again {  // by an error as well
+    const struct locked_again {  // after an error too
       std::unique_lock<std::mutex>& lock;
       ~locked_again() { lock.lock(); }
     } after{lock};
@@ -81,9 +81,9 @@ private:
       body_();
     } catch (...) {
       const std::lock_guard held(of_->mutex_);
-      if (of_->problem_.empty()) throw;  // else it has been told that nothing goes on
+      if (of_->problem_.empty()) throw;  // otherwise it is the error that no task can go on
     }
-    body_ = nullptr;  // what it holds goes while the task still has its turn
+    body_ = nullptr;  // its captures are destroyed while the task still has its turn
     std::unique_lock held(of_->mutex_);
     task_->state = task::ended;
     of_->wake(task_, true);
@@ -194,7 +194,7 @@ GRADUS_BODY nanos turn_driver::after(double secs) const {
   if (!(wanted < 4e18)) return never_due;
   return now_ + std::max<nanos>(1, static_cast<nanos>(wanted));
 }
-// When it could have a turn.
+// Returns the time from which the task could have a turn.
 GRADUS_BODY nanos turn_driver::due_of(const task& t) const {
   if (t.state == task::ended || (t.state == task::blocked && t.until == never_due)) return never_due;
   const nanos stopped = machines_[t.machine].stopped_until;
@@ -208,7 +208,7 @@ GRADUS_BODY void turn_driver::block(std::unique_lock<std::mutex>& held, const vo
   if (std::exchange(one.fails, false)) raise(kind_, problem_);
 }
 
-// `from` waits for its next turn; null: it has ended.
+// Passes the turn on. `from` then waits for its next turn; null if the task has ended.
 GRADUS_BODY void turn_driver::pass(std::unique_lock<std::mutex>& held, task* from) {
   task* const next = choose();
   running_ = next;
@@ -255,9 +255,9 @@ GRADUS_BODY void turn_driver::stuck(status kind, const std::string& why) {
     const bool joins = t->at != nullptr && std::ranges::any_of(tasks_, [&](const auto& o) { return o.get() == t->at; });
     if (t->state == task::blocked && !joins) fail(*t), any = true;
   }
-  if (!any) std::terminate();  // tasks that join each other
+  if (!any) std::terminate();  // all tasks that are left join each other
 }
-// All of them, or a drawn one.
+// Wakes all tasks that wait there, or a drawn one.
 GRADUS_BODY void turn_driver::wake(const void* at, bool all) {
   const auto waits = [&](const auto& t) { return t->state == task::blocked && t->at == at; };
   const auto n = static_cast<std::uint32_t>(std::ranges::count_if(tasks_, waits));

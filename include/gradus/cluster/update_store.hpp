@@ -1,24 +1,24 @@
 // An update_store is the update engine of a shard of a parameter server (protocol/shard.hpp): it owns variables with
-// their slots and averages, and n shards together have, bit for bit, the results of one process.
+// their slots and averages, and the results of n shards together equal those of one process, bit for bit.
 //
 //   update_store<Update, cpu<fast>> s({.shard = 1, .variables = all}, update);
 //   s.restore(0, values);                         // initial values, or a checkpoint's
 //   s.begin(order, set);                          // sums the set
-//   for (std::size_t r = 0; r < s.rounds(); ++r)  // evaluated anew after each settle
+//   for (std::size_t r = 0; r < s.rounds(); ++r)  // rounds() may change after each settle
 //     s.settle(r, exchanged(s.measure(r)));       // the lists of all shards, by their numbers
 //   s.apply();                                    // values change, global_step is `order`
 //
-// A set of n contributions has the bits of a stepper with microbatch{n}: gradients are summed as tree_sum has it and
-// divided by divide_by. Gradients that come as rows are put behind one another in the order of the set, their values
-// divided, as an updater does with all these rows at once. Of a constrained variable rows are refused, as everywhere.
+// A set of n contributions gives the bits of a stepper with microbatch{n}: gradients are summed as tree_sum does and
+// divided by divide_by. Gradients that come as rows are concatenated in the order of the set, their values divided, as
+// an updater does with all these rows at once. Rows of a constrained variable are refused, as everywhere.
 //
-// Sums over all gradients go round as lists of doubles. Round 0 is the global norm: the sum of squares of each
-// variable. Later rounds are the measurements of a chain over all variables: for each variable, a count and as many
+// Sums over all gradients are exchanged as lists of doubles. Round 0 is the global norm: the sum of squares of each
+// variable. Later rounds are the measurements of a chain over all variables: for each variable, a count and that many
 // numbers, each an addition that one process would make (run/update_step.hpp). All shards add all lists in the graph's
 // order, which is the order of one process. Received lists are untrusted, and checked against the variables first.
 //
-// The loss of a step is not here, since it lies at the workers, so not_finite looks at gradients alone; observations,
-// so sophia steps as without them.
+// The workers have the loss of a step and its observations, and the shards do not. So not_finite checks only gradients,
+// and sophia makes the steps that it makes without observations.
 #pragma once
 #include <cmath>
 #include <limits>
@@ -35,14 +35,15 @@ namespace gradus::inline GRADUS_BUILD::detail {
 
 struct update_store_options {
   std::uint32_t shard = 0;                // this one's number
-  std::vector<store_variable> variables;  // all trainable ones of the model, in the graph's order, and where they lie
-  std::int64_t divide_by = 1;             // of a set's sum: its number of parts for a mean
+  std::vector<store_variable> variables;  // all trainable ones of the model, in the graph's order, with their shards
+  std::int64_t divide_by = 1;             // the divisor of a set's sum: its number of parts for a mean
 };
 
 template <class Update, class Device>
 class update_store {
 public:
-  // Errors: invalid_argument for variables that do not fit here, for a mask of the update that fits none of all.
+  // Raises invalid_argument for variables that a shard cannot hold, and for a mask of the update that matches none of
+  // all variables.
   update_store(update_store_options o, Update update, subnormal_mode numbers = subnormals_of<Device>())
       : o_(std::move(o)),
         numbers_(numbers),
@@ -71,13 +72,13 @@ public:
   }
   update_store(const update_store&) = delete;  // lists point into it
 
-  // Of a worker's part of an update; empty if it fits.
+  // Returns the problem of a worker's part of an update; empty if it fits.
   std::string problem_of(std::span<const wire_slice> parts) const { return matcher_.match(parts, matched_); }
 
-  // Sums the set. values() and state() do not change. Parts have to stay where they are until apply(): the gradient of
-  // a single contribution is used where it lies. An update under way is given up: it may be begun again.
-  // Errors: failed_precondition without values, and for an order that is not the next; data_loss for parts that do not
-  // fit.
+  // Sums the set. values() and state() do not change. Parts have to stay where they are until apply(), since the
+  // gradient of a single contribution is used without a copy. An update under way is given up; it may be begun again.
+  // Raises failed_precondition if there are no values yet, and for an order that is not the next; data_loss for parts
+  // that do not fit.
   void begin(std::uint64_t order, std::span<const staged_part> set) {
     if (!filled_)
       raise(status::failed_precondition, text("shard ", o_.shard, " has no values yet; restore them first"));
@@ -99,13 +100,13 @@ public:
   }
 
   // Returns the number of sums over all shards that this update needs, as far as is known now: fewer once it is settled
-  // that it is left out. 0 between updates.
+  // that the update is skipped. It is 0 between updates.
   std::size_t rounds() const {
     if (step_type::rounds == 0 || !pending_ || tracked_.step.only_adds()) return 0;
     return settled_ != 0 && tracked_.step.skips() ? 1 : step_type::rounds;
   }
 
-  // This shard's list of a round; good until the next round's.
+  // Returns this shard's list of a round, which is valid until that of the next round.
   std::span<const double> measure(std::size_t round) {
     check_round("measure", round);
     if (std::exchange(measured_, true)) return list_;
@@ -129,9 +130,9 @@ public:
     return list_;
   }
 
-  // The lists of all shards, by their numbers, this one's among them.
-  // Errors: data_loss for lists that are not those of these variables; invalid_argument where not_finite::raise finds
-  // infinite or NaN gradients: it names the first, on every shard. The round is as it was before.
+  // Takes the lists of all shards, by their numbers, including this one's.
+  // Raises data_loss for lists that do not fit the variables; invalid_argument if not_finite::raise finds infinite or
+  // NaN gradients: the message names the first, the same on every shard. After an error the round is as it was before.
   void settle(std::size_t round, std::span<const std::span<const double>> by_shard) {
     check_round("settle", round);
     if (!measured_) measure(round);
@@ -155,7 +156,7 @@ public:
     ++settled_, measured_ = false;
   }
 
-  // Error: failed_precondition before the last round is settled.
+  // Applies the update. Raises failed_precondition before the last round is settled.
   void apply() {
     if (!pending_ || settled_ != rounds())
       raise(status::failed_precondition, pending_ ? text("apply: ", settled_, " rounds of ", rounds(), " are settled")
@@ -171,16 +172,16 @@ public:
     end_update();
   }
 
-  // This shard's variables where they lie, and on shard 0 the optimizer's own state, as own_state_name names it.
+  // Returns views of this shard's variables, and on shard 0 of the optimizer's own state, under own_state_name.
   std::span<const wire_slice> values() const { return values_; }
-  // Variables and mirrors under the names of checkpoints, then the optimizer's own state, which is the same on every
-  // shard. Between begin and apply it is that before the update.
+  // Returns variables and mirrors under the names of checkpoints, then the optimizer's own state, which is the same on
+  // every shard. Between begin and apply it is the state before the update.
   std::span<const wire_slice> state() const { return state_; }
 
-  // From what state() of shards lists, of any number of them, or a plain trainer's: takes this shard's entries, passes
-  // over the rest. Values without mirrors, and with them an own state that no list has, start as in a first step.
-  // global_step becomes `order`; an update under way is forgotten.
-  // Error: data_loss for entries that are missing or do not fit; nothing has changed then.
+  // Restores this shard's entries from state() of any number of shards, or from the state of a plain trainer; other
+  // entries are skipped. If there are values but no mirrors, the mirrors, and an own state that is missing then, start
+  // as in a first step. global_step becomes `order`; an update under way is dropped.
+  // Raises data_loss for entries that are missing or do not fit; nothing has changed then.
   void restore(std::uint64_t order, std::span<const wire_slice> parts) {
     if (order > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
       raise(status::data_loss, text("state as it is after ", order, " updates; expected 2^63 - 1 at most"));
@@ -201,7 +202,7 @@ public:
       raise(status::data_loss,
             text("there are slots of variables, and no \"", entries[own_state_].name, "\" with them"));
     end_update();
-    std::vector<std::byte> own;  // apart, since parts may be this store's
+    std::vector<std::byte> own;  // a copy, since parts may be views of this store's state
     for (std::size_t i = own_state_; i < entries.size(); ++i) own.insert(own.end(), found[i].begin(), found[i].end());
     policies().restart();
     for (std::size_t i = 0; i < own_state_; ++i)
@@ -233,12 +234,12 @@ public:
     filled_ = filled;
   }
 
-  // The order of the last finished update.
+  // Returns the order of the last finished update.
   std::uint64_t global_step() const { return static_cast<std::uint64_t>(tracked_.step.global_step); }
-  // Of the last update: the norm before the clip, without the loss scale (0 where it was not measured).
+  // Returns the gradient norm of the last update before the clip, without the loss scale (0 if it was not measured).
   double gradient_norm() const { return norm_; }
   const Update& update() const { return tracked_.step.update; }
-  // A metric, for reduce_on_plateau: on every shard the same value between the same two updates.
+  // Takes a metric, for reduce_on_plateau: it must be the same value on every shard between the same two updates.
   void watch(double value)
     requires(Update::watches)
   {
@@ -263,7 +264,7 @@ private:
   tracked_step<Device, Update> tracked_;
   std::vector<std::size_t> branches_, counts_;  // of every variable of the model; variables of every shard
   state_list list_of_state_;
-  std::size_t own_state_ = 0;  // where the optimizer's begins in it
+  std::size_t own_state_ = 0;  // where the optimizer's own state begins in it
   std::vector<std::string> names_;
   std::vector<wire_slice> values_, state_;
   bool filled_ = false, pending_ = false, measured_ = false, accumulated_ = false;  // measured: this round
@@ -302,7 +303,7 @@ private:
       raise(status::failed_precondition,
             text(what, ": found round ", round, "; expected ", settled_, ", of ", rounds(), " rounds"));
   }
-  // f(round) for one of the rounds after the first.
+  // Calls f(round) for one of the rounds after the first.
   template <class F>
   static void with_stage([[maybe_unused]] std::size_t round, [[maybe_unused]] F f) {
     [&]<std::size_t... I>(std::index_sequence<I...>) {
@@ -316,7 +317,7 @@ private:
       if constexpr (requires { requires rule::template stage_is_global<Stage>; }) return stage_measures<rule, Stage>();
     return 0;
   }
-  // How many sums a variable of this branch adds to in a stage.
+  // Returns the number of sums to which a variable of this branch adds in a stage.
   std::size_t measures_of(std::size_t stage, std::size_t branch) const {
     std::size_t n = 0;
     with_stage(stage + 1, [&](auto r) {
@@ -344,7 +345,7 @@ private:
                                  dense ? "" : "a multiple of ", dense ? k * blocks : k));
     for (std::size_t j = 0; j < own.size(); ++j) sums.stages[branches_[i]][j % k] += own[j];
   }
-  // not_finite::raise, with the first variable in the graph's order whose gradient is at fault.
+  // Raises the error of not_finite::raise, with the first variable in the graph's order whose gradient is not finite.
   [[noreturn]] void refuse_gradients() const {
     const std::int64_t step = tracked_.step.global_step;
     for (std::size_t i = 0; i < o_.variables.size(); ++i) {
@@ -360,8 +361,8 @@ private:
     raise_not_finite(0, {}, 0, step);
   }
 
-  // ---- what rounds change before the update is applied: what was accumulated, when the norm is measured; counts of
-  // the optimizer's own, when it is settled that a step is left out
+  // ---- saves what rounds change before the update is applied: the accumulated sum, when the norm is measured; counts
+  // of the optimizer's own, when it is settled that a step is skipped
   void keep_accumulated() {
     if constexpr (Update::accumulates)
       for (std::size_t i = 0; auto& v : tracked_.variables) {

@@ -1,19 +1,20 @@
-// The messages of a cluster are bytes: a head of 64 bytes, a table of slices, and the slices themselves.
-// docs/formats/wire.md is the format, with a worked example.
+// The messages of a cluster as bytes: a head of 64 bytes, a table of slices, and the slices themselves.
+// docs/formats/wire.md describes the format, with a worked example.
 //
 //   gradus::detail::message_encoder out;
 //   const auto pieces = out.encode({.kind = message_kind::push, .sender = 2, .incarnation = 7, .sequence = 1},
 //                                  {{{"w", float32, 0, std::as_bytes(gradient)}}});
-//   // the driver writes the pieces one behind the other: what is in an arena is sent from there
+//   // the driver writes the pieces one after another; data in an arena is sent from there without a copy
 //
 //   gradus::detail::message_decoder in;
 //   const std::uint64_t bytes = in.frame_bytes(first_64_bytes);     // before any memory is taken for them
 //   const decoded_message& m = in.decode(frame);                    // m.slices lie in `frame`
 //
-// No byte of a tensor is copied on either side. Every slice begins at a multiple of 64 bytes from the frame's begin, so
-// that it is aligned where the frame is. A peer is a stranger: nothing is allocated by a number that it says before
-// that number was held against the limits and the bytes that are there. Malformed bytes raise data_loss, a number above
-// a limit resource_exhausted, another version failed_precondition; the text says what came and what was expected.
+// No byte of a tensor is copied on either side. Every slice begins at a multiple of 64 bytes from the frame's
+// beginning, so that it is aligned if the frame is. A peer is not trusted: a number that it sends is checked against
+// the limits and the bytes that are there before memory is allocated by it. Malformed bytes raise data_loss, a number
+// above a limit resource_exhausted, another version failed_precondition; the message has what came and what was
+// expected.
 #pragma once
 #include <bit>
 #include <cstdint>
@@ -70,11 +71,11 @@ enum class message_kind : std::uint16_t {
 inline constexpr std::uint16_t last_message_kind = static_cast<std::uint16_t>(message_kind::answer);
 std::string_view kind_name(message_kind k);
 
-// The kind of a slice. `dense`: elements [begin, begin + count) of the flattened tensor. A sparse gradient is two
-// slices of one name: `rows` are its row numbers (int64, ascending or not), `values` their values, row by row.
+// The kind of a slice. `dense` has elements [begin, begin + count) of the flattened tensor. A sparse gradient is two
+// slices of one name: `rows` has its row numbers (int64, ascending or not), `values` their values, row by row.
 enum class slice_role : std::uint8_t { dense = 0, rows = 1, values = 2, ids = 3 };
 
-// A part of a named tensor in somebody's memory.
+// A view of a part of a named tensor.
 struct wire_slice {
   std::string_view name;
   dtype type = dtype::none;
@@ -85,7 +86,7 @@ struct wire_slice {
   std::uint64_t count() const { return bytes.size() / size_of(type); }
 };
 
-// Returns its problem, as the end of a sentence; empty if there is none.
+// Returns the problem of a malformed slice, as the end of a sentence; empty if there is none.
 std::string problem_of(const wire_slice& s);
 
 struct message_head {
@@ -93,7 +94,7 @@ struct message_head {
   std::uint32_t sender = 0;       // node number
   std::uint64_t incarnation = 0;  // of the worker that the message is about
   std::uint64_t sequence = 0;
-  std::uint64_t about = 0;  // a step, an order, a code: by kind
+  std::uint64_t about = 0;  // a step, an order or a code, depending on the kind
 
   friend bool operator==(const message_head&, const message_head&) = default;
 };
@@ -107,15 +108,15 @@ struct wire_limits {
 class message_encoder {
 public:
   explicit message_encoder(wire_limits limits = {}) : limits_(limits) {}
-  // Returns the frame as pieces, to be written in this order. They are good until the next call, as long as what the
-  // slices show is left alone. Memory is taken only while messages grow. A message that its receiver would refuse is
-  // refused here: invalid_argument, or resource_exhausted for the limits.
+  // Returns the frame as pieces, to be written in this order. They are valid until the next call, as long as the memory
+  // of the slices does not change. Memory is allocated only while messages grow. Raises invalid_argument, or
+  // resource_exhausted for the limits, for a message that its receiver would refuse.
   std::span<const std::span<const std::byte>> encode(const message_head& head, std::span<const wire_slice> slices = {});
   std::span<const std::span<const std::byte>> encode(const message_head& head,
                                                      std::initializer_list<wire_slice> slices) {
     return encode(head, std::span(slices.begin(), slices.size()));
   }
-  // Of the last message.
+  // Returns the length of the last message's frame.
   std::uint64_t frame_bytes() const { return frame_bytes_; }
 
 private:
@@ -133,10 +134,10 @@ struct decoded_message {
 class message_decoder {
 public:
   explicit message_decoder(wire_limits limits = {}) : limits_(limits) {}
-  // How long the frame is that begins with these bytes, 64 or more. Raises where no frame begins, or one that is not
-  // taken: the driver then closes the connection, since what follows cannot be found.
+  // Returns the length of the frame that begins with these bytes, 64 or more. Raises an error if no frame begins there,
+  // or one that is not accepted: the driver then closes the connection, since the next frame cannot be found.
   std::uint64_t frame_bytes(std::span<const std::byte> head) const;
-  // One whole frame. The result is good until the next call, its slices as long as `frame`.
+  // Decodes one whole frame. The result is valid until the next call, its slices as long as `frame`.
   const decoded_message& decode(std::span<const std::byte> frame);
 
 private:

@@ -9,7 +9,7 @@
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
-// As it lies in a frame: every field at its natural alignment, no padding.
+// The head as it is in a frame: every field is at its natural alignment, and there is no padding.
 struct wire_head {
   char magic[4];
   std::uint16_t version, kind;
@@ -18,7 +18,7 @@ struct wire_head {
   std::uint32_t table_bytes, payload_crc, table_crc, head_crc;
 };
 struct wire_row {
-  std::uint64_t begin, count, at;  // elements, elements, bytes from the begin of the payload
+  std::uint64_t begin, count, at;  // elements, elements, bytes from the beginning of the payload
   std::uint8_t type, role;
   std::uint16_t name_bytes;
   std::uint32_t zero;
@@ -54,7 +54,8 @@ GRADUS_BODY std::string problem_of(const wire_slice& s) {
   return {};
 }
 
-// Slices of one name and role that share elements; empty if there are none. `order` is memory to work in.
+// Returns the problem of slices of the same name and role that share elements; empty if there are none. `order` is
+// working memory.
 GRADUS_BODY std::string overlap_of(std::span<const wire_slice> slices, std::vector<std::uint32_t>& order) {
   order.resize(slices.size());
   for (std::uint32_t i = 0; i < order.size(); ++i) order[i] = i;

@@ -11,11 +11,12 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// It is registered from construction on, so start it before the join. Destroying one that was started waits for its
-// end.
+// A coordinated_thread is registered with its coordinator from construction on, so start it before the join. The
+// destructor of a started one waits for its end.
 class coordinated_thread {
 public:
-  // Errors name it by `kind` and `name`: the looper "save". `coord` null: it has no coordinator.
+  // Error messages name the thread by `kind` and `name`, such as: the looper "save". `coord` is null for a thread
+  // without a coordinator.
   coordinated_thread(std::string kind, std::string name, any_coordinator* coord, task_system run,
                      std::function<void()> body);
   coordinated_thread(coordinated_thread&&) noexcept;
@@ -23,12 +24,12 @@ public:
   ~coordinated_thread();
 
   const std::string& name() const;
-  // Error: failed_precondition if it was started before; resource_exhausted if no thread can be created.
+  // Raises failed_precondition if it was started before; resource_exhausted if no thread can be created.
   void start();
-  // True if it was started and has not ended.
+  // Returns true if it was started and has not ended.
   bool is_alive() const;
-  // Waits for its end, at most so many seconds (below 0: none), and returns whether it has ended. It does not request a
-  // stop. Error: failed_precondition if it was not started.
+  // Waits at most `timeout_secs` for the thread's end (it does not wait if that is below 0) and returns whether the
+  // thread has ended. It does not request a stop. Raises failed_precondition if the thread was not started.
   bool join(double timeout_secs = task_condition::forever);
 
 private:

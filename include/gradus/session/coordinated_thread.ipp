@@ -17,7 +17,7 @@ struct coordinated_thread::state {
       ended = true;
       changed.notify_all();
     }
-    registered.release();  // now, and not when the thread goes
+    registered.release();  // now, and not when the thread is destroyed
   }
 
   std::string kind, name;
@@ -27,7 +27,7 @@ struct coordinated_thread::state {
   std::mutex mutex;
   task_condition changed;
   bool started = false, ended = false;
-  task_handle task;  // last: it ends before what it uses
+  task_handle task;  // last, so that it ends before the members that it uses
 };
 
 GRADUS_BODY coordinated_thread::coordinated_thread(std::string kind, std::string name, any_coordinator* coord,

@@ -1,4 +1,4 @@
-// A coordinator makes threads stop together, and reports one error once. TensorFlow's tf.train.Coordinator.
+// A coordinator makes threads stop together, and reports one error once. It is TensorFlow's tf.train.Coordinator.
 //
 //   gradus::coordinator coord;
 //   std::jthread reader([&coord, here = coord.register_thread("reader")] {
@@ -15,8 +15,8 @@
 //   any     --clear_stop()--------> running
 //
 // TensorFlow differs: here a thread is registered by a token that it holds while it runs, so that any kind of thread
-// will do and nothing is polled; errors after the first are kept in `suppressed()`; stragglers that are ignored are
-// returned, not logged.
+// can be used and nothing is polled; errors after the first are kept in `suppressed()`; the names of threads that still
+// run and are ignored are returned, not logged.
 #pragma once
 #include <concepts>
 #include <exception>
@@ -38,14 +38,14 @@ struct coordinator_options {
   std::vector<status> clean_stop = {status::out_of_range};
 };
 struct join_options {
-  // Seconds that threads have to end once a stop is requested; below 0: none.
+  // Seconds that threads have to end once a stop is requested; below 0 they have none.
   double stop_grace_period_secs = 120;
-  // Threads that outlive it are an error, or only returned.
+  // True: join returns the names of threads that still run after the grace period. False: join raises an error.
   bool ignore_live_threads = false;
 };
 
 namespace detail {
-// Shared with the tokens of threads, which may outlive their coordinator.
+// The state that a coordinator shares with the tokens of its threads, which may outlive it.
 struct coordination {
   struct member {
     std::string name;
@@ -63,7 +63,7 @@ struct coordination {
 };
 }  // namespace detail
 
-// A thread holds this while it runs; the coordinator takes its release for the thread's end.
+// A thread holds this token while it runs; its release is the thread's end for the coordinator.
 class registration {
 public:
   registration() = default;
@@ -83,12 +83,12 @@ private:
 // or clear_stop.
 class any_coordinator {
 public:
-  // Waits are made by `run`.
+  // `run` makes the waits.
   explicit any_coordinator(coordinator_options options = {}, gradus::task_system run = {});
   any_coordinator(const any_coordinator&) = delete;
 
-  // Requests all threads to stop. The first call decides the error of join: none, or this error unless its kind is a
-  // clean stop. After join an error that is no clean stop is raised here, since no later call would raise it.
+  // Requests all threads to stop. The first call decides what join raises: `error`, or nothing if `error` is null or of
+  // a kind in clean_stop. After join, an `error` of another kind is raised here, since no later call would raise it.
   void request_stop(std::exception_ptr error = nullptr);
   template <std::derived_from<std::exception> Error>
   void request_stop(const Error& error) {
@@ -98,9 +98,10 @@ public:
   bool should_stop() const;
   // Waits until a stop is requested.
   void wait_for_stop() const;
-  // Waits at most so many seconds; returns whether a stop is requested. Below 0 it does not wait.
+  // Waits at most `timeout_secs` and returns whether a stop is requested. Below 0 it does not wait.
   bool wait_for_stop(double timeout_secs);
-  // The same, and until done() is true: it is called under the coordinator's lock, also after `notify`.
+  // As wait_for_stop, but also ends once done() is true. done() is called under the coordinator's lock, and again after
+  // each `notify`.
   template <class Done>
   bool wait_until(Done done, double timeout_secs) {
     std::unique_lock lock(state_->mutex);
@@ -109,17 +110,19 @@ public:
   }
   void notify();
 
-  // Cancelled by the request to stop: for calls that wait (run_options, blocking_options, wait_options). They raise
-  // out_of_range, as they do where a stop closes their queue: a loop ends the same way. After clear_stop another one.
+  // Returns a cancellation that the request to stop cancels, for calls that wait (run_options, blocking_options,
+  // wait_options). They then raise out_of_range, as they do where a stop closes their queue, so that a loop ends the
+  // same way in both cases. clear_stop replaces a cancelled one by a new one.
   std::shared_ptr<cancellation> stopping() const;
 
-  // Returns to running: the coordinator may be used again.
+  // Returns the coordinator to the state `running`, so that it can be used again.
   void clear_stop();
 
-  // The token of a thread that join waits for, made before the thread starts and held by it (see the top).
+  // Returns the token of a thread that join waits for. Make it before the thread starts; the thread holds it (see the
+  // top of this file).
   [[nodiscard]] registration register_thread(std::string name) { return {state_, std::move(name)}; }
 
-  // Runs the body; its error becomes a request to stop.
+  // Runs the body; if it raises an error, requests a stop with that error.
   template <class Body>
   void stop_on_exception(Body&& body) {
     try {
@@ -129,18 +132,19 @@ public:
     }
   }
 
-  // Raises the error that stopped the threads, if there is one; may be called at any time.
+  // Raises the error that stopped the threads, if there is one. It may be called at any time.
   void raise_requested_exception() const;
   // Returns the errors that came after the first request to stop.
   std::vector<std::exception_ptr> suppressed() const;
 
   // Waits for the threads that are registered now. Without a request to stop it waits for as long as they run; with one
-  // they have the grace period from when this call sees it. Raises the recorded error; else, if threads outlived the
-  // grace period, deadline_exceeded with their names, or returns the names if they are to be ignored.
+  // it waits for at most the grace period, from when this call sees the request. Raises the recorded error if there is
+  // one. Otherwise, if threads still run after the grace period, raises deadline_exceeded with their names, or returns
+  // the names with ignore_live_threads.
   std::vector<std::string> join(const join_options& options = {});
   bool joined() const;
 
-  // Code that waits with its threads uses these.
+  // Returns the task system of the coordinator's waits, for other code that waits together with its threads.
   const gradus::task_system& tasks() const { return tasks_; }
 
 private:
@@ -151,8 +155,8 @@ private:
   bool is_clean(const std::exception_ptr& error) const;
 };
 
-// Of a clock: the system's, `tasks`, or one of yours. Time is the clock's; waits are the system's unless the clock is
-// tasks, or has a `wait` (base/clock_tasks.hpp).
+// A coordinator of a clock: the system's clock, `tasks`, or a clock of yours. It takes the time from the clock; its
+// waits are those of the system unless the clock is `tasks` or has a `wait` (base/clock_tasks.hpp).
 template <clock Clock = system_clock>
 class coordinator : public any_coordinator {
 public:

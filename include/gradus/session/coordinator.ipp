@@ -11,7 +11,7 @@ GRADUS_BODY registration::registration(std::shared_ptr<detail::coordination> wit
     : shared_(std::move(with)),
       member_(std::make_shared<detail::coordination::member>(detail::coordination::member{std::move(name), true})) {
   const std::lock_guard lock(shared_->mutex);
-  // Ended threads are forgotten, so that a long run that starts many does not gather them.
+  // Ended threads are removed, so that a long run that starts many threads does not accumulate them.
   std::erase_if(shared_->members, [](const auto& m) { return !m->alive; });
   shared_->members.push_back(member_);
 }
@@ -34,8 +34,9 @@ GRADUS_BODY void registration::release() {
 GRADUS_BODY any_coordinator::any_coordinator(coordinator_options options, gradus::task_system run)
     : options_(std::move(options)), tasks_(std::move(run)), state_(std::make_shared<detail::coordination>(tasks_)) {}
 
-// Once the mutex is free, who waited may destroy the coordinator. Calls end before threads are told, so that a call
-// that waits ends by the stop, whatever they then close.
+// Once the mutex is free, a thread that waited may destroy the coordinator, hence the copy of state_. The cancellation
+// ends waiting calls before the threads are notified, so that a waiting call ends by the stop, whatever those threads
+// then close.
 GRADUS_BODY void any_coordinator::request_stop(std::exception_ptr error) {
   if (is_clean(error)) error = nullptr;
   const auto state = state_;
@@ -77,7 +78,7 @@ GRADUS_BODY bool any_coordinator::wait_for_stop(double timeout_secs) {
   return wait_until([] { return false; }, timeout_secs);
 }
 GRADUS_BODY void any_coordinator::notify() {
-  const std::lock_guard lock(state_->mutex);  // nobody is between looking and waiting
+  const std::lock_guard lock(state_->mutex);  // no thread is between its check and its wait
   state_->changed.notify_all();
 }
 

@@ -7,19 +7,19 @@
 //   while (...) { hook.before_run(step); step = train(input); hook.after_run(step); }
 //   hook.end(step);
 //
-// It is a hook of a monitored session as well, given to it by std::ref or in a std::shared_ptr; it then stands before
-// the hooks that read the inputs (train/hooks/checkpoint_input_pipeline_hook.hpp makes one as a run_config says).
+// It can also be a hook of a monitored session, which gets it by std::ref or in a std::shared_ptr. It then comes before
+// the hooks that read the inputs (train/hooks/checkpoint_input_pipeline_hook.hpp makes one from a run_config).
 //
 // This is tf.data.experimental.CheckpointInputPipelineHook: every worker saves its own input beside the model, in
 // `input-<step>.ckpt` (of several workers: `input_<task type>_<task id>-<step>.ckpt`), and names it in
 // `checkpoint_input` (`checkpoint_input_<task type>_<task id>`), never in `checkpoint`. The first before_run restores,
-// because hooks that initialize inputs run before it in any order; if there is nothing yet, it saves.
+// because hooks that initialize inputs run before it in any order; if there is no checkpoint yet, it saves one.
 //
-// Model and input are then different files, saved one after the other: killed between the two, a run goes on with an
-// input that is some steps off. TensorFlow does not notice; here the input's step is compared with the model's, and a
-// difference is a warning, or an error. Nor does TensorFlow count a restore as a save: it saves again behind the next
-// step, and then at other steps than the model's saver; here it counts. There is no difference where the position is
-// part of the model's checkpoint:
+// Model and input are then different files, saved one after the other. A run that was killed between the two continues
+// with an input that is some steps off. TensorFlow does not notice; here the input's step is compared with the model's,
+// and a difference is a warning, or an error. TensorFlow does not count a restore as a save either: it saves again
+// after the next step, and from then on at other steps than the model's saver; here a restore counts as a save. Steps
+// cannot differ where the position is part of the model's checkpoint:
 //
 //   auto position = make_saveable_from_iterator(input);
 //   position.remembers(list);      // the state list that the model's saver gets: its SAVEABLE_OBJECTS
@@ -36,7 +36,8 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// This makes a dataset's position state, with a policy for state outside it. The dataset must outlive it.
+// A saveable_iterator makes a dataset's position an entry of a state list, with a policy for state outside the dataset.
+// The dataset must outlive it.
 template <class Dataset>
 class saveable_iterator final : public blob {
 public:
@@ -62,7 +63,7 @@ saveable_iterator<Dataset> make_saveable_from_iterator(Dataset& dataset,
   return {dataset, policy, std::move(log)};
 }
 
-// "fail", "warn" or "ignore". Error: invalid_argument for another word.
+// Returns the policy named "fail", "warn" or "ignore". Raises invalid_argument for another word.
 external_state_policy parse_external_state_policy(std::string_view word);
 
 enum class step_mismatch { warn, fail, ignore };
@@ -73,7 +74,7 @@ struct input_checkpoint_options {
   external_state_policy external_state = external_state_policy::fail;
   std::string task_type = "worker";
   int task_id = 0, num_worker_replicas = 1;
-  step_mismatch mismatch = step_mismatch::warn;  // the input's step is not the model's
+  step_mismatch mismatch = step_mismatch::warn;  // what happens if the input's step is not the model's
   saver_options keep = {};
   bool restore_newest = false;  // as in run_config
   saved_input restore_input = saved_input::required;
@@ -81,8 +82,8 @@ struct input_checkpoint_options {
 };
 
 namespace detail {
-// In this view of a directory a saver sees only the files that belong to one worker's input, its state file under the
-// name "checkpoint": savers that share a directory must not touch each other's files.
+// In this view of a directory a saver sees only the files that belong to one worker's input, and sees its state file
+// under the name "checkpoint", because savers that share a directory must not touch each other's files.
 template <file_system F>
 struct input_files {
   using policy_for = kind::file_system;
@@ -136,7 +137,7 @@ private:
   }
 };
 
-// A monitored session gives its hooks these; their types are of a room above this one.
+// The types that a monitored session passes to its hooks; they are defined in a room above this one, hence concepts.
 template <class S>
 concept session_with_step = requires(S& s) {
   { s.global_step() } -> std::same_as<std::int64_t>;
@@ -150,7 +151,7 @@ concept context_of_session = requires(C& c) {
 template <file_system FileSystem = posix, clock Clock = system_clock>
 class checkpoint_input_pipeline_hook {
 public:
-  // Errors: invalid_argument for no directory, for none or both of save_steps and save_secs.
+  // Raises invalid_argument for no directory, for none or both of save_steps and save_secs.
   explicit checkpoint_input_pipeline_hook(input_checkpoint_options options, FileSystem fs = {}, Clock clock = {})
       : options_(std::move(options)),
         prefix_(name("input")),
@@ -164,7 +165,7 @@ public:
                  options_.save_steps, " and ", options_.save_secs));
   }
 
-  // A pipeline that the run reads; it must outlive the hook.
+  // Adds a pipeline that the run reads. The pipeline must outlive the hook.
   template <class Dataset>
   void add(std::string_view called, Dataset& dataset) {
     auto position = std::make_shared<saveable_iterator<Dataset>>(dataset, options_.external_state, options_.log);
@@ -172,13 +173,13 @@ public:
     positions_.push_back(std::move(position));
   }
 
-  // Error: failed_precondition if there is nothing to save.
+  // Raises failed_precondition if there is nothing to save.
   void begin() {
     if (positions_.empty())
       raise(status::failed_precondition,
             "checkpoint_input_pipeline_hook: no input to save; add(name, dataset) those that the run reads");
   }
-  // This is called for each session: a recovery restores, too.
+  // Call this for each new session; the session of a recovery restores, too.
   void after_create_session() { first_run_ = true; }
   // `step`: the model's global step.
   void before_run(std::int64_t step) {
@@ -204,7 +205,7 @@ public:
     if (step != saved_step_) save(step);
   }
 
-  // As a hook of a monitored session, whose global step it is then.
+  // The overloads for a hook of a monitored session, which take the step from that session's global step.
   template <detail::session_with_step Session>
   void after_create_session(Session&) {
     after_create_session();

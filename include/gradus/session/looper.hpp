@@ -1,4 +1,4 @@
-// A looper_thread calls a function every so many seconds until its coordinator stops, as TensorFlow's LooperThread.
+// A looper_thread calls a function at a fixed interval until its coordinator stops, as TensorFlow's LooperThread.
 //
 //   gradus::looper_thread print(coord, 60, [&] { std::printf("loss %g\n", loss.load()); });
 //   print.start();
@@ -34,12 +34,12 @@ public:
   looper(const looper&) = delete;
   ~looper();
 
-  // Error: failed_precondition if it was started before; resource_exhausted if no thread can be created.
+  // Raises failed_precondition if it was started before; resource_exhausted if no thread can be created.
   void start() { thread_->start(); }
-  // True if it was started and has not ended.
+  // Returns true if it was started and has not ended.
   bool is_alive() const { return thread_->is_alive(); }
-  // Waits for its end, at most so many seconds (below 0: none), and returns whether it has ended. It does not request a
-  // stop. Error: failed_precondition if it was not started.
+  // Waits at most `timeout_secs` for the thread's end (it does not wait if that is below 0) and returns whether the
+  // thread has ended. It does not request a stop. Raises failed_precondition if the thread was not started.
   bool join(double timeout_secs = task_condition::forever) { return thread_->join(timeout_secs); }
 
 private:
@@ -49,19 +49,19 @@ private:
   looper_options options_;
   task_system tasks_;
   std::atomic<bool> leave_{false};
-  std::optional<coordinated_thread> thread_;  // last: it ends before what it uses
+  std::optional<coordinated_thread> thread_;  // last, so that it ends before the members that it uses
 
   void loop();
 };
 }  // namespace detail
 
-// It is registered with the coordinator from construction on, so start it before the join. Destroyed, it ends its own
-// loop, waits for the call that is running, and leaves the others alone.
+// A looper_thread is registered with the coordinator from construction on, so start it before the join. Its destructor
+// ends its own loop, waits for the call that is running, and does not stop the coordinator's other threads.
 template <clock Clock = system_clock>
 class looper_thread : public detail::looper {
 public:
-  // `interval_secs` 0 or std::nullopt: back to back. Time and waits are the coordinator's, unless a clock is given.
-  // Error: invalid_argument if the interval is negative or no number.
+  // With an `interval_secs` of 0 or std::nullopt the calls follow each other without a pause. Time and waits are the
+  // coordinator's, unless a clock is given. Raises invalid_argument if the interval is negative or NaN.
   looper_thread(any_coordinator& coord, std::optional<double> interval_secs, std::function<void()> run_loop,
                 looper_options options = {})
       : looper(coord, interval_secs, std::move(run_loop), std::move(options), coord.tasks()) {}
@@ -69,7 +69,7 @@ public:
                 looper_options options, Clock clock)
       : looper(coord, interval_secs, std::move(run_loop), std::move(options), tasks_of(clock)) {}
 
-  // Makes one that calls f(args...), and starts it. Arguments are taken by reference.
+  // Makes a looper_thread that calls f(args...), and starts it. Arguments are taken by reference.
   template <class F, class... Args>
   [[nodiscard]] static std::unique_ptr<looper_thread> loop(any_coordinator& coord, std::optional<double> interval_secs,
                                                            F f, Args&... args) {

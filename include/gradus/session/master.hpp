@@ -1,11 +1,12 @@
-// Master strings: where a session runs. And the policy that reaches it.
+// A master string says where a session runs; a connect policy connects to that place.
 //
 //   ''                      in this process
-//   'local'                 the same; in TensorFlow through an RPC to a server of this process
-//   'grpc://host:port'      a server; also any other protocol of that form
+//   'local'                 the same; TensorFlow goes through an RPC to a server of this process
+//   'grpc://host:port'      a server; any other protocol has the same form
 //
-// A supervisor turns a master string into a session by its connect policy. `in_process`, the default, reaches this
-// process and refuses the rest, saying what is missing; a policy that speaks a network is given in its place.
+// A supervisor turns a master string into a session by its connect policy. `in_process`, the default, connects to this
+// process and raises an error for any other master, with what is missing; for a network give a policy that speaks its
+// protocol.
 //
 //   gradus::server here = gradus::server::create_local_server();
 //   gradus::in_process{here}.sessions(here.target(), gradus::sessions_of(g))   // makes sessions that share variables
@@ -34,15 +35,16 @@ struct master {
 
 namespace detail {
 bool is_protocol(std::string_view s);
-// "host:port", "[::1]:port". Port 0 is one that the system has yet to choose.
+// Splits "host:port" or "[::1]:port"; returns false for any other text. Port 0 is one that the system has yet to
+// choose.
 bool split_address(std::string_view address, std::string_view& host, int& port);
 }  // namespace detail
 
-// Error: invalid_argument for what is no master string.
+// Parses a master string. Raises invalid_argument for any other text.
 master parse_master(std::string_view given);
 
-// A server, as far as connecting to it goes (cluster/server.hpp). One that has resources says by
-// `resources_for(session_options)` which of them a session gets.
+// The part of a server's interface that connecting to it needs (cluster/server.hpp). A server that has resources also
+// has `resources_for(session_options)`, which returns those that a session gets.
 template <class S>
 concept reachable = requires(const S& s) {
   { s.target() } -> std::convertible_to<std::string>;
@@ -54,14 +56,14 @@ struct no_server {
 };
 static_assert(reachable<no_server>);
 
-// What a connect policy does: `connect(m, open_here)` gives a session of the master m, whatever type that has, or
-// raises. `open_here()` makes one in this process, with memory of its own.
+// The interface of a connect policy: `connect(m, open_here)` returns a session of the master m, of any type, or raises
+// an error. `open_here()` makes a session in this process, with memory of its own.
 template <class C, class OpenHere>
 concept connect_policy = policy<C> && std::same_as<typename std::remove_cvref_t<C>::policy_for, kind::connection> &&
                          requires(const C& c, const master& m, OpenHere& open_here) { c.connect(m, open_here); };
 
-// Sessions of this process: for '', 'local' and the target of the server that it is given, if any. Nothing is
-// registered anywhere: a policy knows the server that it was made with, which must outlive it.
+// A connect policy for sessions of this process: it takes '', 'local' and the target of the server that it was made
+// with, if any. There is no registry of servers: the policy refers to that server, which must outlive it.
 template <reachable Server = no_server>
 class in_process {
 public:
@@ -69,13 +71,13 @@ public:
 
   in_process() = default;
   explicit in_process(const Server& server) : server_(&server) {}
-  // Of what its sessions on the server are asked for, in place of the server's own settings.
+  // `config` is used for sessions on the server, in place of the server's own settings.
   in_process(const Server& server, session_options config) : server_(&server), config_(std::move(config)) {}
 
-  // What `open_here` makes of session_resources& is made on the server, if the server has resources: sessions of it
-  // share variables by name, and end when it stops. Errors: unavailable for a server of this process that does not run,
-  // or for an address of its protocol at which this process has none; unimplemented for a protocol that takes a
-  // network.
+  // Returns a session of the master m. If m is the server and the server has resources, calls `open_here` with those
+  // resources: sessions of the server share variables by name, and end when it stops. Raises unavailable for a server
+  // of this process that does not run, or for an address of the protocol `in_process` at which this policy has no
+  // server; unimplemented for a protocol that takes a network.
   template <class OpenHere>
   decltype(auto) connect(const master& m, OpenHere&& open_here) const {
     if (!m.is_this_process()) {
@@ -89,12 +91,13 @@ public:
     }
     return open_here();
   }
-  // The same, of a master string: what a session_supervisor takes as `connect`.
+  // Calls connect with a parsed master string: a session_supervisor takes this object as its `connect`.
   template <class OpenHere>
   decltype(auto) operator()(std::string_view at, OpenHere&& open_here) const {
     return connect(parse_master(at), std::forward<OpenHere>(open_here));
   }
-  // A function that makes sessions of the master `at` by `open`, for session managers, creators and monitored sessions.
+  // Returns a function that makes sessions of the master `at` by `open`, for session managers, session creators and
+  // monitored sessions.
   template <class Open>
   auto sessions(std::string_view at, Open open) const {
     return [policy = *this, m = parse_master(at), open = std::move(open)] { return policy.connect(m, open); };

@@ -1,5 +1,5 @@
 // A queue_runner has threads that keep a queue full: each runs one op of a session again and again until the input ends
-// or a coordinator stops. tf.train.QueueRunner.
+// or a coordinator stops. It is tf.train.QueueRunner.
 //
 //   gradus::queue_runner runner(q, {q.enqueue({example}), q.enqueue({example})});   // two threads
 //   gradus::session s{g};
@@ -9,13 +9,13 @@
 //   coord.request_stop();
 //   coord.join();
 //
-// An op whose error is one of queue_closed_exception_types ends its thread quietly; the last thread closes the queue,
-// so that consumers drain it and then end themselves. Any other error stops the coordinator, or, without one, is kept
-// in exceptions_raised. With a coordinator one thread more waits for the stop, then cancels calls that wait in the
-// queue, and ends the runner's threads wherever they wait.
+// An op whose error is one of queue_closed_exception_types ends its thread without an error; the last thread closes the
+// queue, so that consumers drain it and then end themselves. Any other error stops the coordinator, or, without one, is
+// kept in exceptions_raised. With a coordinator, one more thread waits for the stop, then cancels calls that wait in
+// the queue, and ends the runner's threads wherever they wait.
 //
-// Copies are the same runner. Sessions and coordinators outlive its threads, which join ends; destroying a thread's
-// handle waits for it.
+// Copies are the same runner. Sessions and coordinators must outlive its threads, which join ends; the destructor of a
+// thread's handle waits for the thread.
 #pragma once
 #include <exception>
 #include <functional>
@@ -35,25 +35,25 @@ inline constexpr std::string_view queue_runners = "queue_runners";
 }
 
 struct queue_runner_options {
-  value close_op = {};   // empty: closes the queue
-  value cancel_op = {};  // empty: closes it and cancels the enqueues that wait
+  value close_op = {};   // if empty, an op that closes the queue
+  value cancel_op = {};  // if empty, an op that closes the queue and cancels the enqueues that wait
   std::vector<status> queue_closed_exception_types = {status::out_of_range};
 };
 
 class queue_runner {
 public:
-  // An op may come several times: as many threads run it. Errors: invalid_argument without ops, for ops of another
-  // graph, for an empty list of types.
+  // An op may be in the list several times: as many threads run it. Raises invalid_argument for no ops, for ops of
+  // another graph, for an empty list of types.
   queue_runner(graph_queue q, std::vector<value> enqueue_ops, queue_runner_options o = {});
-  // As to_proto wrote it: ops and the queue are found by their names in the graph. Errors: data_loss for bytes that are
-  // no QueueRunnerDef; not_found for names that the graph has not.
+  // Makes a runner from what to_proto wrote. Ops and the queue are found by their names in the graph. Raises data_loss
+  // for bytes that are no QueueRunnerDef; not_found for names that the graph does not have.
   static queue_runner from_proto(graph& g, std::span<const std::byte> queue_runner_def);
-  // Returns a QueueRunnerDef, as TensorFlow writes it. Error: invalid_argument for an op without a name.
+  // Returns a QueueRunnerDef, as TensorFlow writes it. Raises invalid_argument for an op without a name.
   std::vector<std::byte> to_proto() const;
-  // The same with names from elsewhere, such as a GraphDef's.
+  // The same with names from `name_of`, such as those of a GraphDef.
   std::vector<std::byte> to_proto(const std::function<std::string(value)>& name_of) const;
 
-  // The queue's, with its scope.
+  // Returns the queue's name, with its scope.
   const std::string& name() const;
   value queue() const;
   const std::vector<value>& enqueue_ops() const;
@@ -61,11 +61,11 @@ public:
   value cancel_op() const;
   const std::vector<status>& queue_closed_exception_types() const;
 
-  // Threads for this session, not started unless `start`; none while those of an earlier call for the same session have
-  // not ended. Error: invalid_argument if the session is of another graph.
+  // Returns threads for this session, started if `start` is true. Returns an empty list while threads of an earlier
+  // call for the same session have not ended. Raises invalid_argument if the session is of another graph.
   [[nodiscard]] std::vector<coordinated_thread> create_threads(base_session& s, any_coordinator* coord = nullptr,
                                                                bool start = false) const;
-  // Returns the errors that ended threads without a coordinator, since the last create_threads that made some.
+  // Returns the errors that ended threads without a coordinator, since the last create_threads that made threads.
   std::vector<std::exception_ptr> exceptions_raised() const;
 
 private:
@@ -76,13 +76,13 @@ private:
   friend struct queue_runner_nodes;
 };
 
-// Puts it into a collection of its graph, as a node, so that every user of the graph finds it.
+// Adds a runner to a collection of its graph, as a node, so that every user of the graph finds it.
 void add_queue_runner(const queue_runner& runner, std::string_view collection = collection::queue_runners);
-// True if a node of a graph is a queue runner.
+// Returns true if a node of a graph is a queue runner.
 bool is_queue_runner(value v);
-// Those of a collection, in the order in which they were added; other nodes there are passed over.
+// Returns the runners of a collection in the order in which they were added; other nodes of the collection are skipped.
 std::vector<queue_runner> queue_runners_of(graph& g, std::string_view collection = collection::queue_runners);
-// Makes the threads of all runners of the session's graph. An empty list if there are none.
+// Returns the threads of all runners of the session's graph; an empty list if it has no runners.
 [[nodiscard]] std::vector<coordinated_thread> start_queue_runners(
     base_session& s, any_coordinator* coord = nullptr, bool start = true,
     std::string_view collection = collection::queue_runners);

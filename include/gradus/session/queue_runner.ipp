@@ -30,7 +30,7 @@ struct queue_runner::made {
       return false;
     }
   }
-  // Says whether it was the session's last.
+  // Counts one running thread less; returns whether it was the session's last.
   bool one_less(const base_session& s) {
     const std::lock_guard lock(mutex);
     return --running[&s] == 0;
@@ -107,8 +107,8 @@ GRADUS_BODY std::vector<coordinated_thread> queue_runner::create_threads(base_se
   }
   const task_system tasks = coord != nullptr ? coord->tasks() : s.resources().tasks();
   std::vector<coordinated_thread> threads;
-  // A thread may wait in another queue, which nobody closes: it ends behind the cancel op, so that who waits in this
-  // queue is ended by that.
+  // A thread may wait in another queue, which nobody closes, so `stops` ends it. `stops` is cancelled after the cancel
+  // op has run, so that the calls that wait in this queue are ended by the cancel op.
   const auto stops = coord != nullptr ? std::make_shared<cancellation>() : nullptr;
   for (const value& op : m.enqueue_ops)
     threads.emplace_back("queue runner", text(m.name, "/", m.g->name_of(op.id)), coord, tasks,
@@ -182,7 +182,7 @@ GRADUS_BODY queue_runner queue_runner::from_proto(graph& g, std::span<const std:
   return queue_runner(std::move(m));
 }
 
-// --- in a graph: a node that never runs, whose words are the runner's ops
+// --- in a graph: a runner is a node that never runs, whose words are the runner's ops
 
 namespace cards {
 inline constexpr session_card queue_runner{
@@ -207,7 +207,7 @@ struct queue_runner_nodes {
     for (int i = 4 + words[3]; i < n.attrs; ++i) m->enqueue_ops.push_back({&g, words[i]});
     return queue_runner(std::move(m));
   }
-  // The same one for all who ask with the same resources, so that it knows which threads run.
+  // Returns the same runner for all sessions with the same resources, so that it has the count of running threads.
   static queue_runner of_session(base_session& s, int id) {
     const auto of_graph = reinterpret_cast<std::uintptr_t>(&s.of());
     const auto kept = s.resources().object(

@@ -1,22 +1,22 @@
-// A session_manager makes a session ready: from a checkpoint, by init ops, or by waiting for the task that does it.
-// tf.train.SessionManager (1.15).
+// A session_manager makes a session ready: from a checkpoint, by init ops, or by waiting for the task that initializes
+// the variables. It is tf.train.SessionManager (1.15).
 //
 //   gradus::session_manager manager({.local_init_op = local, .ready_op = report_uninitialized_variables(g)});
 //   auto sess = manager.prepare_session(open, {.init_op = init, .saver = &saver, .checkpoint_dir = "runs/digits"});
 //
-// `open` makes a session: gradus::sessions_of(g), or a function of yours. Sessions that wait for another one's
+// `open` makes a session: gradus::sessions_of(g), or a function of yours. Sessions that wait for another session's
 // variables share them by resources (run/session_resources.hpp), or by a server that has such resources:
 // in_process{server}.sessions(server.target(), sessions_of(g)).
 //
-//   prepare_session   restores, or else runs init_op and init_fn; then local_init_op; it is an error if the model is
-//   not
-//                     ready then
+//   prepare_session   restores, or else runs init_op and init_fn; then runs local_init_op;
+//                     raises an error if the model is not ready then
 //   recover_session   restores, runs local_init_op, and returns whether the model is ready
 //   wait_for_session  tries with a new session every recovery_wait_secs until the model is ready
 //
-// A model is ready when ready_op says so: a report_uninitialized_variables (run/variable_ops.hpp) that reports none;
-// any other boolean tensor without a true; any other tensor; and no op at all. An op that raises failed_precondition
-// because a variable is not initialized is not ready either; any other error passes.
+// A model is ready if ready_op is a report_uninitialized_variables (run/variable_ops.hpp) that reports
+// none, another boolean tensor without a true, or a tensor of another dtype, or if there is no ready_op. A model whose
+// ready_op raises failed_precondition because a variable is not initialized is not ready; any other error of the op is
+// passed on to the caller.
 //
 // TensorFlow differs: here a list of uninitialized variables is a boolean tensor and not one of strings; the reason why
 // a session is not ready is returned, not logged.
@@ -36,8 +36,8 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// Makes sessions: sessions_of(g), or a function of yours that gives a std::unique_ptr<base_session>. One that takes
-// session_resources& as well can make them on a server (cluster/server.hpp).
+// A function that makes sessions: sessions_of(g), or a function of yours that returns a std::unique_ptr<base_session>.
+// A function that can also be called with session_resources& can make sessions on a server (cluster/server.hpp).
 class session_factory {
 public:
   template <class F>
@@ -51,7 +51,7 @@ public:
             return nullptr;
         }) {}
   std::unique_ptr<base_session> operator()() const { return make_(nullptr); }
-  // Error: invalid_argument for a function that takes no resources.
+  // Makes a session that uses these resources. Raises invalid_argument for a function that takes no resources.
   std::unique_ptr<base_session> operator()(session_resources& shared) const;
 
 private:
@@ -59,19 +59,19 @@ private:
 };
 
 struct session_manager_options {
-  value local_init_op = {};            // of each session's own state: local variables, tables
+  value local_init_op = {};            // initializes each session's own state: local variables, tables
   value ready_op = {};                 // empty: a model is always ready
-  value ready_for_local_init_op = {};  // empty: local_init_op runs unguarded
+  value ready_for_local_init_op = {};  // empty: local_init_op runs without a check
   double recovery_wait_secs = 30;      // between two tries
   run_options local_init_run_options = {};
 };
 
-// The source of the variables: at most one of the two paths.
+// The checkpoint that variables are restored from. At most one of the two paths may be given.
 struct checkpoint_source {
   detail::any_saver* saver = nullptr;
-  std::string checkpoint_dir = {};                 // the newest that its state file names
-  std::string checkpoint_filename_with_path = {};  // this one
-  bool wait_for_checkpoint = false;                // in checkpoint_dir, at most max_wait_secs
+  std::string checkpoint_dir = {};                 // restores the newest checkpoint that its state file names
+  std::string checkpoint_filename_with_path = {};  // restores this checkpoint
+  bool wait_for_checkpoint = false;                // waits for one in checkpoint_dir, at most max_wait_secs
   double max_wait_secs = 7200;
   cancellation* stop = nullptr;  // ends that wait
 };
@@ -90,18 +90,18 @@ struct recovered_session {
 
 class session_manager {
 public:
-  // Error: invalid_argument for a ready_for_local_init_op without a local_init_op.
+  // Raises invalid_argument for a ready_for_local_init_op without a local_init_op.
   explicit session_manager(session_manager_options o = {}, task_system t = {});
 
-  // Errors: failed_precondition if there is no checkpoint and no init op, or if the model is not ready in the end;
+  // Raises failed_precondition if there is no checkpoint and no init op, or if the model is not ready in the end;
   // invalid_argument for two paths; cancelled if it is stopped, or its session closed, while it waits for a checkpoint;
-  // those of the saver and the ops.
+  // the errors of the saver and the ops.
   std::unique_ptr<base_session> prepare_session(const session_factory& open, const prepare_options& o) const;
   // Raises the errors of the saver and the ops; a model that is not ready is no error.
   recovered_session recover_session(const session_factory& open, const checkpoint_source& from) const;
-  // `stop` ends it, such as a coordinator's stopping(). A stop of the server that closes its session ends it too, by
-  // the error of the next. Errors: deadline_exceeded once less than recovery_wait_secs of max_wait_secs are left;
-  // cancelled if it is stopped.
+  // `stop`, such as a coordinator's stopping(), ends the wait. If the server stops and closes the session, the wait
+  // ends too, with the error of the next session. Raises deadline_exceeded once less than recovery_wait_secs of
+  // max_wait_secs are left; cancelled if `stop` ends the wait.
   std::unique_ptr<base_session> wait_for_session(const session_factory& open,
                                                  double max_wait_secs = task_condition::forever,
                                                  cancellation* stop = nullptr) const;

@@ -76,7 +76,7 @@ GRADUS_BODY bool session_manager::restore(base_session& s, const checkpoint_sour
     return bool(from.saver->restore_latest(list, from.checkpoint_dir));
   };
   if (!from.checkpoint_filename_with_path.empty()) {
-    const auto still = s.pause_runs();  // of other sessions with these variables
+    const auto still = s.pause_runs();  // the runs of other sessions with these variables
     from.saver->restore(list, from.checkpoint_filename_with_path);
     return true;
   }

@@ -1,8 +1,8 @@
-// This keeps pieces of pushes that were sent ahead of them, while the rest of the gradient was computed. The push that
-// follows says how many there are; where one is missing, the push waits to be said again, and that one is whole.
+// pieces_ahead keeps pieces of pushes that were sent ahead of them, while the rest of the gradient was computed. The
+// push that follows has their number; if a piece is missing, the push is ignored, and the worker sends it again, whole.
 //
-// A worker computes one gradient at a time, so pieces of an earlier one give way to those of a later one. Nothing here
-// is written down or told to anybody: a shard that begins again has lost it, and hears the whole push.
+// A worker computes one gradient at a time, so pieces of a later gradient replace those of an earlier one. Pieces are
+// not logged or acknowledged: a shard that begins again has lost them, and gets the whole push.
 #pragma once
 #include <vector>
 
@@ -14,15 +14,15 @@ template <class Faults = no_faults>
 class pieces_ahead {
 public:
   static constexpr std::uint64_t most_pieces = 4096;  // of one push
-  // The bytes that one worker's pieces may have: as many as the values, and little more for names.
+  // Returns the number of bytes that one worker's pieces may have: that of the values, and a little more for names.
   static std::uint64_t most_beside(std::span<const wire_slice> values) {
     std::uint64_t n = std::uint64_t{1} << 20;
     for (const wire_slice& s : values) n += s.bytes.size();
     return n;
   }
 
-  // Piece `number` of the push `id`, which is copied. False, and it is not kept: this worker's pieces would have more
-  // than most_bytes, or it is too many.
+  // Copies piece `number` of the push `id`. Returns false, and does not keep it, if this worker's pieces would have
+  // more than most_bytes, or if its number is too large.
   bool add(const contribution_id& id, std::uint64_t number, std::span<const wire_slice> slices,
            std::uint64_t most_bytes) {
     std::uint64_t bytes = bytes_of(slices);
@@ -31,7 +31,7 @@ public:
       if (p.id.worker != id.worker) {
         ++i;
       } else if (is_same(p.id, id)) {
-        if (p.step == number) return true;  // said twice
+        if (p.step == number) return true;  // received twice
         bytes += bytes_of(p.slices);
         ++i;
       } else if (p.id < id) {
@@ -44,8 +44,8 @@ public:
     pieces_.stage(id, number, slices);
     return true;
   }
-  // The slices of pieces 0 ... count - 1 of this push, and of the rest, which came with it. False: a piece is missing.
-  // What is shown is good until the next call of add() or forget().
+  // Puts the slices of pieces 0 ... count - 1 of this push, and of the rest, which came with it, into `whole`. Returns
+  // false if a piece is missing. The slices are valid until the next call of add() or forget().
   bool join(const contribution_id& id, std::uint64_t count, std::span<const wire_slice> rest,
             std::vector<wire_slice>& whole) const {
     whole.assign(rest.begin(), rest.end());
@@ -57,7 +57,7 @@ public:
     }
     return found == count;
   }
-  // What this worker has sent ahead is of no use any more.
+  // Drops the pieces of this worker.
   void forget(std::uint64_t worker) {
     for (std::size_t i = 0; i < pieces_.size();)
       if (pieces_.all()[i].id.worker == worker)

@@ -1,4 +1,4 @@
-// The protocol's machines write their state as numbers, strings and byte arrays behind one another, little-endian, for
+// The protocol's machines write their state as a sequence of numbers, strings and byte arrays, little-endian, for
 // snapshots, logs and hello. A reader checks each length against the remaining bytes.
 #pragma once
 #include <bit>
@@ -42,7 +42,7 @@ private:
 
 class bytes_in {
 public:
-  // `what` is read, as errors name it.
+  // `what` names the bytes in errors.
   bytes_in(std::span<const std::byte> from, const char* what) : from_(from), what_(what) {}
 
   template <class Number>
@@ -57,7 +57,7 @@ public:
     const auto b = take(number<std::uint32_t>());
     return {reinterpret_cast<const char*>(b.data()), b.size()};
   }
-  // How many of things that take `least` bytes or more each follow.
+  // Reads the number of entries that follow; each has `least` bytes or more.
   std::size_t count(std::size_t least) {
     const auto n = number<std::uint32_t>();
     if (n > from_.size() / least)

@@ -1,12 +1,14 @@
-// The decider is the one place where updates are decided, beside shard 0, without I/O. A contribution is complete once
-// every shard has staged and written down its part; then it is an update by itself (asynchronous, ssp), or counts for
-// the round (synchronous), which is one update with the last contribution that it needs. The decision is written down
-// before it is sent, and sent again until every shard has written it down as well. So of a worker that dies between two
-// parts nothing is applied anywhere, and of one that dies behind the last all is.
+// The decider is the one place where updates are decided, on the node of shard 0, without I/O. A contribution is
+// complete once every shard has staged and logged its part; then it is an update by itself (asynchronous, ssp), or
+// counts for the round (synchronous), which becomes one update with the last contribution that it needs. The decision
+// is logged before it is sent, and sent again until every shard has logged it as well. So if a worker dies between the
+// parts of a contribution, nothing of it is applied anywhere; if it dies after the last part, all of it is applied.
 //
 //   gradus::detail::decider<> d({.shape = {2, 3}}, out, now);     // receive, synced, advance: as a shard
-// A worker is known by its incarnation; a greater one replaces it: what is under way is dropped, and `joined` says up
-// to where it was decided. One that membership calls dead is replaced by nobody.
+//
+// A worker is identified by its incarnation; a greater one replaces it: what is under way is dropped, and `joined` has
+// the last sequence that was decided. The incarnation of a worker that is dead for membership is replaced by one that
+// no process has.
 #pragma once
 #include <algorithm>
 #include <ranges>
@@ -43,7 +45,7 @@ public:
         hold_(o.shape.workers),
         has_started_(!o.needs_begin) {}
 
-  // Updates decided: the order of the last one, and the step of a synchronous run.
+  // Returns the number of decided updates: the order of the last one, and the step of a synchronous run.
   std::uint64_t order() const { return order_; }
   const membership& members() const { return members_; }
   const ssp_gate<Faults>& gate() const { return gate_; }
@@ -95,7 +97,7 @@ public:
     return s;
   }
 
-  // ---- saved and begun again
+  // ---- saving and loading
   void save(bytes_out out) const {
     out.number(order_), out.number(said_order_), out.number(static_cast<std::uint8_t>(has_started_));
     window_.save(out);
@@ -116,7 +118,7 @@ public:
     settlement_.load(in);
     count_said();
   }
-  // A record of the log behind the snapshot; false: it is not the decider's.
+  // Replays a record of the log after the snapshot. Returns false if it is not the decider's record.
   bool replay(std::span<const std::byte> record) {
     bytes_in in(record, "record of the decider's log");
     const auto kind_of_record = in.number<record_kind>();
@@ -152,7 +154,7 @@ private:
   staging_progress<Faults> open_;
   settlement<Faults> settlement_;
   kept_decisions<Faults> kept_;
-  std::uint64_t order_ = 0, said_order_ = 0;  // said_order_: up to where it is written down
+  std::uint64_t order_ = 0, said_order_ = 0;  // said_order_: the last order that is logged
   std::uint64_t start_record_ = 0;
   hold_place hold_;
   bool has_started_, was_held_ = false;
@@ -186,7 +188,7 @@ private:
     log_.say(record, no);
   }
 
-  // Every shard has begun.
+  // Called when every shard has begun.
   void start(std::uint64_t w, const protocol_message& m) {
     if (!has_started_) {
       const contribution_id id[] = {{w, m.incarnation, 0}};
@@ -220,13 +222,13 @@ private:
         (m.incarnation == window_.incarnation_of(w) && (here.owner != m.incarnation || here.process != m.sequence)))
       return refuse(m, refusal_code::stale_incarnation, window_.incarnation_of(w));
     if (m.incarnation > window_.incarnation_of(w)) replace(w, m.incarnation, true, m.sequence);
-    if (here.has_left) return;  // said before it left, and late
+    if (here.has_left) return;  // it was sent before the worker left, and came late
     members_.hear(w, m.incarnation, now);
     gate_.enter(w);
     const contribution_id before[] = {{w, here.owner_before, here.last_before}};
     log_.say(here.record, answer(m, message_kind::joined, order_, before));
   }
-  // By a worker that joins, or by nobody.
+  // Replaces a worker's incarnation: by one that joins, or, without `joins`, by one that no process has.
   void replace(std::uint64_t w, std::uint64_t incarnation, bool joins, std::uint64_t process) {
     const contribution_id id[] = {{w, incarnation, process}};
     workers_[w].record = log_.write(record_kind::replace, joins ? 1 : 0, id);
@@ -270,15 +272,16 @@ private:
     here.owe(m.sequence);
     settle();
   }
-  // A contribution to a round that those who have not left cannot fill any more: its worker may end as well.
+  // Drops a contribution to a round that the workers which have not left cannot fill any more, so that its worker may
+  // end as well.
   void give_up(const contribution_id& id, const protocol_message& m) {
     const auto here_now = std::ranges::count(workers_, false, &worker_seat::has_left);
     if (!round_.has(id) || round_.may_fill(here_now)) return;
     conclude(id, record_kind::drop, {token_verdict::dropped, order_});
-    workers_[id.worker].is_owed = false;  // a token that is asked for later lets it contribute in vain once more
+    workers_[id.worker].is_owed = false;  // if it requests a token later, it contributes in vain once more
     refuse(m, refusal_code::over, id.sequence, workers_[id.worker].record);
   }
-  // Gives tokens.
+  // Sends the tokens that are due.
   void settle() {
     if (!has_started()) return;
     for (std::uint64_t w = 0; w < workers_.size(); ++w) {
@@ -345,7 +348,7 @@ private:
     }
     settle();
   }
-  // Of one contribution, without an update.
+  // Answers one contribution, without an update.
   void conclude(const contribution_id& id, record_kind what, const window_answer& a) {
     worker_seat& here = workers_[id.worker];
     here.record = log_.write(what, a.about, std::span(&id, 1));
@@ -377,7 +380,7 @@ private:
     for (std::uint32_t k = 0; k < o_.shape.shards; ++k)
       log_.say(record, {message_kind::decide, cluster_shape::decider, k, ids[0].incarnation, 0, order_, ids, {}});
   }
-  // Decisions count from when they are written down: no worker goes on by one that may still be forgotten.
+  // Counts only the decisions that are logged now, so that no worker goes on after one that may still be lost.
   void count_said() {
     for (const decision& d : kept_) {
       if (d.order <= said_order_ || !log_.is_said(d.record)) continue;

@@ -1,4 +1,5 @@
-// This keeps decisions that came before their turn: a shard applies updates in their order, and messages are overtaken.
+// early_decisions keeps decisions that came before their turn, since a shard applies updates in their order, and
+// messages may overtake each other.
 #pragma once
 #include <algorithm>
 #include <utility>
@@ -14,14 +15,14 @@ public:
     std::uint64_t order = 0;
     std::vector<contribution_id> ids;
   };
-  // Keeps one for its turn, unless it is here already, or there would be more than `most`.
+  // Keeps a decision for its turn, unless it is kept already, or there would be more than `most`.
   void add(std::uint64_t order, std::span<const contribution_id> ids, std::size_t most) {
     if (kept_.size() >= most) return;
     for (const decision& d : kept_)
       if (d.order == order) return;
     kept_.push_back({order, {ids.begin(), ids.end()}});
   }
-  // The first of those up to this order, which leaves; false: there is none.
+  // Takes out the first decision of those up to this order. Returns false if there is none.
   bool take(std::uint64_t order, decision& taken) {
     const auto d = std::find_if(kept_.begin(), kept_.end(), [&](const decision& k) { return k.order <= order; });
     if (d == kept_.end()) return false;

@@ -1,6 +1,6 @@
-// One worker holds decisions, so that all shards come to one order and stay there while it fetches their state. A hold
-// ends when its worker releases it, goes on, leaves, is replaced or dies, or by its deadline. It is not saved: where a
-// decider restarts, the hold is over, and the worker finds a shard that went on and holds anew.
+// A worker holds decisions, so that all shards come to the same order and stay there while it fetches their state. A
+// hold ends when its worker releases it, goes on, leaves, is replaced or dies, or by its deadline. It is not saved: if
+// the decider restarts, the hold is over, and a worker that finds a shard at a later order holds again.
 #pragma once
 #include <algorithm>
 #include <vector>
@@ -16,8 +16,8 @@ public:
   // Returns the worker that holds; its sequence counts the holds of that worker.
   const contribution_id& holder() const { return holder_; }
 
-  // True if it holds now, or did already. `update`: the last one that the worker has pushed. False: another worker
-  // does, or this hold is over, and was said late.
+  // Begins a hold. `update` is the last one that the worker has pushed. Returns true if the worker holds now, or did
+  // already; false if another worker holds, or if this hold is over, and the message came late.
   bool take(const contribution_id& id, std::uint64_t update, nanos now) {
     if (is_held_ && holder_.worker != id.worker) return false;
     if (id <= done_[id.worker]) return false;
@@ -30,12 +30,13 @@ public:
     done = std::max(done, id);
     if (is_held_ && holder_.worker == id.worker && holder_ <= done) is_held_ = false;
   }
-  // The worker requests the token of an update that is later than its hold: the release was lost.
+  // To be called when a worker requests a token. If its update is later than the hold, the release was lost, and the
+  // hold ends.
   void goes_on(std::uint64_t worker, std::uint64_t incarnation, std::uint64_t update) {
     if (is_held_ && holder_.worker == worker && holder_.incarnation == incarnation && update > update_)
       release(holder_);
   }
-  // The worker left, was replaced, or died.
+  // To be called when the worker left, was replaced, or died.
   void forget(std::uint64_t worker) {
     if (is_held_ && holder_.worker == worker) is_held_ = false;
   }

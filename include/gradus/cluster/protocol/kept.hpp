@@ -1,4 +1,4 @@
-// This keeps the decisions that a shard may still request, in their order, until every shard has written them down.
+// kept_decisions keeps the decisions that a shard may still request, in their order, until every shard has logged them.
 #pragma once
 #include <algorithm>
 #include <deque>
@@ -8,7 +8,7 @@
 namespace gradus::inline GRADUS_BUILD::detail {
 
 struct decision {
-  std::uint64_t order = 0, record = 0;  // record: of the log, that holds it
+  std::uint64_t order = 0, record = 0;  // record: the number of its record in the log
   std::vector<contribution_id> ids;
 };
 
@@ -22,7 +22,7 @@ public:
   void add(std::uint64_t order, std::uint64_t record, std::span<const contribution_id> ids) {
     all_.push_back({order, record, {ids.begin(), ids.end()}});
   }
-  // Null if it is not here.
+  // Returns the decision with this contribution, or of this order; null if it is not kept.
   const decision* of(const contribution_id& id) const {
     for (const decision& d : all_)
       if (std::find(d.ids.begin(), d.ids.end(), id) != d.ids.end()) return &d;
@@ -33,15 +33,15 @@ public:
       if (d.order == order) return &d;
     return nullptr;
   }
-  // A shard has written down all up to this order. Decisions that all shards have are forgotten, as far as the log of
-  // this node has them as well.
+  // To be called when a shard has logged all up to this order. Drops decisions that all shards have, as far as the log
+  // of this node has them as well.
   void written(std::uint32_t shard, std::uint64_t order, std::uint64_t synced) {
     written_[shard] = std::max(written_[shard], order);
     const auto [least, most] = std::minmax_element(written_.begin(), written_.end());
     const std::uint64_t all = Faults::on(protocol_fault::forgotten_too_early) ? *most : *least;
     while (!all_.empty() && all_.front().order <= all && all_.front().record <= synced) all_.pop_front();
   }
-  // Returns the first one that is kept; `none_kept` if there is none.
+  // Returns the first order that is kept; `none_kept` if there is none.
   std::uint64_t first(std::uint64_t none_kept) const { return all_.empty() ? none_kept : all_.front().order; }
 
   void save(bytes_out out) const {
@@ -60,7 +60,7 @@ public:
 
 private:
   std::deque<decision> all_;
-  std::vector<std::uint64_t> written_;  // by shard: the order up to which it has written down
+  std::vector<std::uint64_t> written_;  // by shard: the order up to which it has logged
 };
 
 }  // namespace gradus::detail

@@ -1,5 +1,5 @@
-// A shard says the list that it has measured of the update under way, and again until the decider has answered with the
-// lists of all shards (settlement.hpp).
+// A shard sends the list that it has measured of the update under way, and sends it again until the decider has
+// answered with the lists of all shards (settlement.hpp).
 #pragma once
 #include <algorithm>
 
@@ -11,9 +11,9 @@ class measured_list {
 public:
   measured_list(std::uint32_t shard, nanos retry, protocol_outside& out) : shard_(shard), retry_(retry), out_(&out) {}
 
-  // When it was said first.
+  // Returns the time at which it was first sent.
   nanos since() const { return since_; }
-  // The Update (under_way.hpp) has measured.
+  // To be called when the Update (under_way.hpp) has measured.
   template <class Update>
   void begin(const Update& u, nanos now) {
     since_ = now;

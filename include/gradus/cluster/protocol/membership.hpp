@@ -1,11 +1,11 @@
 // Membership tracks the nodes: heartbeats, incarnations, suspicion and death by deadlines. A node that was silent for
-// `suspect_after` is suspected, for `dead_after` it is dead; a message of it, in the known incarnation or a later one,
-// brings it back. Time is this node's own, so clocks of others do not matter.
+// `suspect_after` is suspected, and after `dead_after` it is dead. A message of a suspected node makes it alive again;
+// a dead one needs a later incarnation. Time is this node's own, so clocks of others do not matter.
 //
 //   gradus::detail::membership members(3, {}, now);
 //   members.hear(1, 7, now);                       // node 1 lives, in its incarnation 7
-//   members.advance(now, [&](const member& m) { ... });     // at members.next(): each one whose state changes
-//   for (const member& m : members.view()) ...     // the users' view, with a version that counts changes
+//   members.advance(now, [&](const member& m) { ... });     // at members.next(): called for each whose state changes
+//   for (const member& m : members.view()) ...     // all members, with a version that counts changes
 #pragma once
 #include <algorithm>
 #include <string_view>
@@ -24,8 +24,8 @@ constexpr std::string_view state_name(member_state s) {
 struct member {
   std::uint64_t number = 0, incarnation = 0;
   member_state state = member_state::expected;
-  nanos heard = 0;  // the last word of it; at first, when it began to be expected
-  nanos since = 0;  // it is in this state
+  nanos heard = 0;  // the time of its last message; at first, when it began to be expected
+  nanos since = 0;  // the time since which it is in this state
 };
 
 struct membership_options {
@@ -41,10 +41,10 @@ public:
     for (std::uint32_t i = 0; i < members; ++i) members_.push_back({i, 0, member_state::expected, now, now});
   }
   std::span<const member> view() const { return members_; }
-  // Counts changes of a state or an incarnation.
+  // Returns the number of changes of a state or an incarnation.
   std::uint64_t version() const { return version_; }
 
-  // False: the word is of an incarnation that was replaced, or of one that has left or died.
+  // Takes a message of a member. Returns false if it is of an incarnation that was replaced, or that has left or died.
   bool hear(std::uint64_t number, std::uint64_t incarnation, nanos now) {
     member& m = members_[number];
     const bool gone = m.state == member_state::left || m.state == member_state::dead;
@@ -60,7 +60,7 @@ public:
     m.incarnation = incarnation;
     if (m.state != member_state::left) change(m, member_state::left, now);
   }
-  // Calls `changed(member)` for each that is suspected or dead from now on.
+  // Calls `changed(member)` for each member that is suspected or dead from now on.
   template <class Changed>
   void advance(nanos now, Changed changed) {
     for (member& m : members_) {

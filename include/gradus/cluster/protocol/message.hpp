@@ -1,55 +1,57 @@
 // This header has the messages of a cluster, and the actions of its machines. The machines of this folder (window,
-// shard, decider, round, membership, worker) take messages and the time and give messages: no thread, lock, clock,
-// socket or file is in them. Drivers carry the messages, over threads, a network or a simulation, so the simulated code
-// is the shipped code.
+// shard, decider, round, membership, worker) take messages and the time and return messages: they use no thread, lock,
+// clock, socket or file. Drivers carry the messages, over threads, a network or a simulation, so the simulated code is
+// the shipped code.
 //
-// Nodes: shards are 0 ... shards - 1, then workers. The decider lives beside shard 0. One update, all or nothing:
+// Nodes 0 ... shards - 1 are the shards, then come the workers. The decider is on the node of shard 0. These are the
+// messages of one update, which is made on all shards or on none:
 //
-//   worker -> every shard   push (incarnation, sequence, about: the step that the gradient was computed at, parts)
-//                           (ids: {how many pieces of it were sent ahead; said again, it is whole and this is 0, its
-//                           number, the order of the shard's values that it was computed from}: push_facts)
-//   worker -> shard         ahead (incarnation, sequence: of the push that will follow, about: the step, ids: the
-//   number
-//                           of this piece, parts), while the rest of the gradient is computed. It is not answered
-//   shard  -> worker        kept: the part is staged, and written down
-//   shard  -> decider       staged (ids: the contribution, sequence: up to which order the shard has written down),
+//   worker -> every shard   push (incarnation, sequence, about: the step that the gradient was computed at, parts,
+//                           ids: {the number of its pieces that were sent ahead, its number, the order of the shard's
+//                           values that it was computed from}: push_facts). A push that is sent again is whole, and
+//                           the number of pieces is 0
+//   worker -> shard         ahead (incarnation, sequence: those of the push that will follow, about: the step,
+//                           ids: the number of this piece, parts), while the rest of the gradient is computed. It has
+//                           no answer
+//   shard -> worker         kept: the part is staged, and logged
+//   shard -> decider        staged (ids: the contribution, sequence: the order up to which the shard has logged),
 //                           again and again until it is answered
 //   decider -> shards       decide (about: the order, ids: the contributions that are this update), once every shard
-//   has
-//                           staged it; or drop (ids, about: the step), where it is stale, or its worker was replaced
+//                           has staged it; or drop (ids, about: the step), if it is stale, or its worker was replaced
 //   decider -> worker       token (sequence, about: the step to go on with, ids: {verdict, order, 0})
-//   worker -> decider       ask (sequence): the token may have been lost. Sequence 0: the first one
-//   shard  -> worker        pulled (sequence, about: the order that these values have, parts), to those whose parts an
-//                           update had, and as the answer to
+//   worker -> decider       ask (sequence): the token may have been lost. Sequence 0 is that of the first token
+//   shard -> worker         pulled (sequence, about: the order of these values, parts), to the workers whose parts were
+//                           in an update, and as the answer to pull
 //   worker -> shard         pull (sequence, about: the least order)
-//   worker -> decider       join (sequence: the process), joined (ids: {worker, its incarnation before, the last
-//   sequence of it that was
-//                           decided}), heartbeat, leave, left
-//   anyone -> worker        refused (sequence: a refusal, about: by refusal)
+//   worker -> decider       join (sequence: the process), heartbeat, leave
+//   decider -> worker       joined (ids: {worker, its incarnation before, the last sequence of that incarnation that
+//                           was decided}), left
+//   any node -> worker      refused (sequence: a refusal_code, about: depends on it)
 //
-// Where an update needs sums over all shards (shard_store.hpp), they come between decide and what is applied:
+// If an update needs sums over all shards (shard_store.hpp), these come between decide and the application:
 //
-//   shard  -> decider       measured (about: the order, sequence: the round, parts: one list of float64), until it is
+//   shard -> decider        measured (about: the order, sequence: the round, parts: one list of float64), until it is
 //                           answered
 //   decider -> shards       settled (about: the order, sequence: the round, parts: a list of each shard, named by its
-//                           number), once every shard's list is there and all are written down
+//                           number), once every shard's list is there and all are logged
 //
-// Where a cluster begins without values, a worker brings them:
+// If a cluster begins without values, a worker provides them:
 //
 //   worker -> every shard   begin (about: the order, parts: the shard's whole state)
-//   shard  -> worker        begun (about: the order that it is at), once that is written down. A shard that has begun
+//   shard -> worker         begun (about: the order that it is at), once that is logged. A shard that has begun already
 //                           changes nothing
 //   worker -> decider       start (about: the order), once every shard has begun
 //   decider -> worker       started (about: the order that it is at); from now on there are tokens
 //
-// A checkpoint of all shards at one order, by a worker that is between two steps:
+// A worker that is between two steps gets a checkpoint of all shards at one order by these:
 //
-//   worker -> decider       hold (sequence: of its holds, about: the last update that it pushed)
+//   worker -> decider       hold (sequence: that of its holds, about: the last update that it pushed)
 //   decider -> worker       held (sequence, about: the order of the last decision); from now on complete contributions
 //                           wait
 //   worker -> every shard   fetch (sequence, about: this order)
-//   shard  -> worker        fetched (sequence, about: the order that it is at, parts: its whole state), once it is
-//   there worker -> decider       release (sequence)
+//   shard -> worker         fetched (sequence, about: the order that it is at, parts: its whole state), once it is at
+//                           that order
+//   worker -> decider       release (sequence)
 //
 // Every message may be lost, doubled, delayed and overtaken. A node that waits repeats its message; one that receives
 // it again answers again.
@@ -64,31 +66,32 @@
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
-// On the clock of the node that a machine runs on; only differences count, so clocks need not agree.
+// A time in nanoseconds on the clock of the node that a machine runs on. Only differences are used, so clocks need not
+// agree.
 using nanos = std::int64_t;
 inline constexpr nanos never_due = INT64_MAX, at_once = INT64_MIN;
 inline constexpr nanos one_millisecond = 1'000'000;
 
-// The contribution of a worker: it counts exactly once, whatever happens to messages.
+// Identifies the contribution of a worker, which counts exactly once, whatever happens to messages.
 struct contribution_id {
   std::uint64_t worker = 0, incarnation = 0, sequence = 0;
   friend auto operator<=>(const contribution_id&, const contribution_id&) = default;
 };
 
 enum class token_verdict : std::uint64_t {
-  committed = 1,  // it is in the update of the order that stands beside
-  accepted = 2,   // it counts for the present round, and the worker may contribute again before that is decided
+  committed = 1,  // it is in the update of the order beside the verdict
+  accepted = 2,   // it counts for the present round, and the worker may contribute again before the round is decided
   dropped = 3,    // it was stale, or not of the round: nothing of it is applied anywhere
   begin = 4       // nothing was contributed yet: the first token of an incarnation
 };
 
 enum class refusal_code : std::uint64_t {
-  stale_incarnation = 1,  // about: the incarnation that is known; a worker joins again with a greater one
+  stale_incarnation = 1,  // about: the known incarnation; a worker joins again with a greater one
   wrong_parts = 2,        // the parts do not fit the shard's variables
   forgotten = 3,          // a sequence so old that its answer was delivered long ago: a replay
-  ahead = 4,              // a sequence that no worker can have come to: forged
+  ahead = 4,              // a sequence that no worker can have reached: forged
   not_a_worker = 5,
-  over = 6  // about: the sequence of a push that is no update, since too many workers have left for a round
+  over = 6  // about: the sequence of a push that is no update, since too few workers are left for a round
 };
 
 struct protocol_message {
@@ -97,12 +100,13 @@ struct protocol_message {
   std::uint64_t incarnation = 0, sequence = 0, about = 0;
   std::span<const contribution_id> ids = {};
   std::span<const wire_slice> parts = {};
-  // The bytes of the parts are the sender's, which does not change them until they are returned (protocol_outside). In
-  // one process alone; elsewhere, and if this is false, they are good during the call that hands them over.
+  // True: the bytes of the parts are in the sender's memory, and the sender does not change them until they are
+  // returned (protocol_outside). This is possible only within one process. False: they are valid during the call that
+  // passes the message.
   bool is_lent = false;
 };
 
-// The messages of a worker to the decider once it has joined.
+// Returns whether this is a message of a worker that has joined to the decider.
 constexpr bool is_of_joined_worker(message_kind k) {
   return k == message_kind::heartbeat || k == message_kind::ask || k == message_kind::leave ||
          k == message_kind::start || k == message_kind::hold || k == message_kind::release;
@@ -117,15 +121,15 @@ struct cluster_shape {
   static constexpr std::uint32_t decider = 0;
 };
 
-// The decider's answer.
+// Makes the decider's answer to m.
 inline protocol_message answer(const protocol_message& m, message_kind kind, std::uint64_t about,
                                std::span<const contribution_id> ids = {}) {
   return {kind, cluster_shape::decider, m.from, m.incarnation, m.sequence, about, ids, {}};
 }
 
-// What a push says of itself, in the place of an id.
+// The facts of a push, which it has in the place of an id.
 struct push_facts {
-  std::uint64_t pieces = 0;  // that were sent ahead
+  std::uint64_t pieces = 0;  // number of pieces that were sent ahead
   std::uint64_t number = 0;  // 1 for the first gradient of the worker's process; one that was lost is computed again
   std::uint64_t read = 0;    // the order of the shard's values that it was computed from
 
@@ -136,66 +140,67 @@ struct push_facts {
   }
 };
 
-// A line of a shard's log of orders: whose which gradient is in the order-th update, and from which of the shard's
-// values it was computed. From these and the workers' inputs a run can be repeated.
+// An entry of a shard's log of orders: a gradient in the order-th update, its worker, and the order of the shard's
+// values from which it was computed. From these and the workers' inputs a run can be repeated.
 struct order_entry {
   std::uint64_t order = 0, read = 0;  // read: the values' order
   std::uint32_t worker = 0, number = 0;
   friend bool operator==(const order_entry&, const order_entry&) = default;
 };
 
-// The actions of a machine. The memory that it passes is valid during the call.
+// The actions of a machine, which its driver implements. The memory that the machine passes is valid during the call.
 class protocol_outside {
 public:
   // Sends a message to a node, or loses it. A message to the node itself is delivered after the machine has returned.
   virtual void send(const protocol_message& m) = 0;
-  // Appends a record to the node's log and gives its number, 1 and up. Once it would survive what it has to survive,
-  // the driver calls `synced(number)`, for all records up to that one; until then nothing that rests on it has been
-  // said.
+  // Appends a record to the node's log and returns its number, 1 and up. Once the record would survive what it has to
+  // survive, the driver calls `synced(number)`, for all records up to that one; until then no message that depends on
+  // it is sent.
   virtual std::uint64_t write(std::span<const std::byte> record) = 0;
-  // True if records are read; if not, `write` is called with nothing, for the number alone.
+  // Returns true if the contents of records are used; if not, `write` is called with an empty record, only for the
+  // number.
   virtual bool keeps_records() const { return true; }
-  // The bytes that a node has lent are looked at until they are returned.
+  // Called when bytes that a node has lent will be read after this message was handled, until `returned` is called.
   virtual void borrowed(std::uint32_t) {}
   virtual void returned(std::uint32_t) {}
-  // From now on what values and state showed is something else; what was sent of them may be lent.
+  // Called before the memory of values and state changes; messages that were sent may still refer to it.
   virtual void values_change() {}
-  // A shard's, where records are kept: an entry for each contribution of an update that was applied; those of a round
-  // by worker. After a restart those of the log come again.
+  // Called by a shard whose records are kept: an entry for each contribution of an update that was applied; those of a
+  // round are in the order of workers. After a restart the entries of the log come again.
   virtual void ordered(const order_entry&) {}
 
 protected:
   ~protocol_outside() = default;
 };
 
-// The small faults that tests build into the machines, to see that the laws find them. In shipped code `on` is false
-// while compiling and nothing of them is left.
+// The small faults that tests build into the machines, to check that the tested laws detect them. In shipped code `on`
+// is false at compile time, so no code of them is left.
 enum class protocol_fault : int {
   none,
-  no_window,            // what was answered is taken for new
-  window_not_saved,     // a restart forgets what was answered
+  no_window,            // a contribution that was answered is taken for a new one
+  window_not_saved,     // a restart forgets which contributions were answered
   said_before_written,  // messages do not wait for the log
-  incarnation_ignored,  // a worker's past is taken for its present
-  token_lost,           // a round that is decided forgets the token of one that is in it
-  commit_dropped,       // a decision is told once, and never again
+  incarnation_ignored,  // a message of a worker's earlier incarnation is taken for one of the present
+  token_lost,           // when a round is decided, one of its contributions gets no token
+  commit_dropped,       // a decision is sent once, and never again
   applied_when_staged,  // parts are applied as they come, without a decision
   lead_one_too_far,     // ssp{s} lets a worker lead by s + 1
   stale_counts,         // a gradient of an earlier step is taken into a round
   order_ignored,        // decisions are applied in the order in which they arrive
   arrival_order,        // a round is summed in the order in which its parts arrived
-  forgotten_too_early,  // a decision is forgotten before every shard has written it down
+  forgotten_too_early,  // a decision is forgotten before every shard has logged it
   decided_by_most,      // an update is decided although a shard lacks its part
-  outcome_not_asked,    // who joins again contributes again, whatever became of what was under way
+  outcome_not_asked,    // a worker that joins again contributes again, whatever happened to its last contribution
   begun_twice,          // a second begin overwrites what was trained since the first
-  settled_from_some,    // sums are told although a shard's list is missing: its numbers are 0
-  lists_not_saved,      // a restart forgets the lists that were told
+  settled_from_some,    // sums are sent although a shard's list is missing: its numbers are 0
+  lists_not_saved,      // a restart forgets the lists that were sent
   ahead_of_another      // a piece that was sent ahead is taken for one of another push of its worker
 };
 struct no_faults {
   static constexpr bool on(protocol_fault) { return false; }
 };
 
-// Messages that wait until a record is written down. Memory is used again.
+// Messages that wait until a record is logged. Memory is used again.
 class held_messages {
 public:
   void hold(std::uint64_t record, const protocol_message& m) {
@@ -233,12 +238,13 @@ private:
   std::size_t count_ = 0;
 };
 
-// A message as the wire has it, and back: ids are a slice of three numbers each, behind the parts.
+// Converts a message to a frame of the wire, and back: ids are a slice of three numbers each, after the parts.
 class message_frames {
 public:
   explicit message_frames(wire_limits limits = {}) : out_(limits), in_(limits) {}
   std::span<const std::span<const std::byte>> encode(const protocol_message& m);
-  // `to`: the node that reads it. Raises the errors of message_decoder. The result is valid until the next call.
+  // `to` is the node that reads the frame. Raises the errors of message_decoder. The result is valid until the
+  // next call.
   protocol_message decode(std::span<const std::byte> frame, std::uint32_t to);
 
 private:

@@ -1,6 +1,6 @@
-// This keeps the parts of updates on a shard until they are decided, each in memory of its own, since the message that
-// brought it is gone by then. Lent memory is left where it lies. Memory is used again, so after the first updates none
-// is taken.
+// part_memory keeps the parts of updates on a shard until they are decided, each in memory of its own, since the
+// message that brought it is gone by then. Lent memory is not copied. Memory is used again, so after the first updates
+// none is allocated.
 #pragma once
 #include <algorithm>
 #include <string>
@@ -14,7 +14,7 @@ namespace gradus::inline GRADUS_BUILD::detail {
 // One worker's part of an update, as a store applies it.
 struct staged_part {
   contribution_id id;
-  std::uint64_t step = 0;  // that the gradient was computed at
+  std::uint64_t step = 0;  // at which the gradient was computed
   std::span<const wire_slice> parts;
 };
 
@@ -22,18 +22,18 @@ class part_memory {
 public:
   struct part {
     contribution_id id;
-    std::uint64_t step = 0, record = 0;  // record: of the log, that holds it
-    push_facts facts = {};               // what its push said of it
-    nanos since = 0, again = 0;          // it lies here, and is reported again
+    std::uint64_t step = 0, record = 0;  // record: the number of its record in the log
+    push_facts facts = {};               // the facts of its push
+    nanos since = 0, again = 0;          // the time since which it is here, and that of the next report
     std::uint64_t led = 0;               // the last report that began with it; 0: none has
     bool is_written = false, is_lent = false;
-    std::vector<std::byte> memory;  // values, each at a multiple of 64 bytes from its begin, and names
+    std::vector<std::byte> memory;  // values, each at a multiple of 64 bytes from the beginning, and names
     std::vector<wire_slice> slices;
   };
   std::span<part> all() { return parts_; }
   std::span<const part> all() const { return parts_; }
   std::size_t size() const { return parts_.size(); }
-  // Null if it is not here.
+  // Returns the part of this contribution; null if it is not here.
   part* find(const contribution_id& id) {
     const auto p = std::find_if(parts_.begin(), parts_.end(), [&](const part& q) { return q.id == id; });
     return p == parts_.end() ? nullptr : &*p;
@@ -43,8 +43,8 @@ public:
         std::count_if(parts_.begin(), parts_.end(), [&](const part& p) { return p.id.worker == worker; }));
   }
 
-  // Calls `report(part&)` for each written one whose time it is. Each of them is the first in its turn: a receiver that
-  // has no room for all of a report loses the last ones, and would lose the same ones every time.
+  // Calls `report(part&)` for each logged part that is due. The parts take turns in being the first: a receiver that
+  // has no room for all reports loses the last ones, and would otherwise lose the same ones every time.
   template <class Report>
   void report_due(nanos now, Report report) {
     const auto is_due = [now](const part& p) { return p.is_written && p.again <= now; };
@@ -57,7 +57,7 @@ public:
     for (std::size_t i = 0; i < n; ++i)
       if (part& p = parts_[(first + i) % n]; is_due(p)) report(p);
   }
-  // When that is the next time.
+  // Returns the time at which the next report is due.
   nanos next() const {
     nanos at = never_due;
     for (const part& p : parts_)
@@ -65,7 +65,7 @@ public:
     return at;
   }
 
-  // Copies it in, of what is lent the names alone. The reference is good until the next call.
+  // Adds a part and copies it; of a lent part only the names are copied. The reference is valid until the next call.
   part& stage(const contribution_id& id, std::uint64_t step, std::span<const wire_slice> from, bool is_lent = false) {
     if (free_.empty()) {
       parts_.emplace_back();
@@ -80,7 +80,7 @@ public:
     copy_into(p);
     return p;
   }
-  // Replaces memory that this worker has lent by a copy; returns its size.
+  // Replaces memory that this worker has lent by a copy; returns the number of parts that were lent.
   std::size_t own(std::uint64_t worker) {
     std::size_t n = 0;
     for (part& p : parts_) {
@@ -91,7 +91,7 @@ public:
     }
     return n;
   }
-  // Returns whether it was lent.
+  // Removes a part; returns whether it was lent.
   bool release(const contribution_id& id) {
     for (std::size_t i = 0; i < parts_.size(); ++i)
       if (parts_[i].id == id) {
@@ -119,7 +119,7 @@ public:
       out.bytes(s.bytes);
     }
   }
-  // The slices' bytes lie in what is read, their names in `names`.
+  // The slices refer to the bytes that are read, and to their names in `names`.
   static void load_slices(bytes_in& in, std::vector<std::string>& names, std::vector<wire_slice>& slices) {
     slices.resize(in.count(22));
     names.resize(slices.size());
@@ -150,7 +150,7 @@ private:
   std::vector<part> parts_, free_;
   std::uint64_t reports_ = 0;
 
-  // The contents of its slices.
+  // Copies the contents of the part's slices into its memory.
   static void copy_into(part& p) {
     const auto aligned = [](std::size_t n) { return (n + wire_alignment - 1) / wire_alignment * wire_alignment; };
     std::size_t bytes = 0, at = 0;

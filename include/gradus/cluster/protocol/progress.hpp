@@ -1,6 +1,6 @@
-// This tracks which shards have staged which contribution. One is complete once all have; those of a worker are taken
-// in the order of their sequence, so the decided ones of a worker are always the first so many. It is not saved: shards
-// report again.
+// staging_progress tracks which shards have staged which contribution. A contribution is complete once all shards have
+// staged it. Those of a worker are taken in the order of their sequence, so the decided ones are always the first of a
+// worker. It is not saved, since shards report again.
 #pragma once
 #include <algorithm>
 #include <vector>
@@ -14,7 +14,7 @@ class staging_progress {
 public:
   struct one {
     contribution_id id;
-    std::uint64_t step = 0, shards = 0;  // that it was computed at; a bit for each shard that has it
+    std::uint64_t step = 0, shards = 0;  // step: at which it was computed; shards: a bit for each shard that has it
   };
 
   explicit staging_progress(std::uint32_t shards) {
@@ -28,7 +28,7 @@ public:
     if (o == open_.end()) o = open_.insert(open_.end(), {id, step, 0});
     o->shards |= std::uint64_t{1} << shard;
   }
-  // Takes the contribution of this sequence out, if it is complete. `any`: whatever its sequence.
+  // Takes the contribution of this sequence out, if it is complete; with `any`, one of any sequence.
   bool take(std::uint64_t worker, std::uint64_t sequence, bool any, one& taken) {
     for (auto o = open_.begin(); o != open_.end(); ++o) {
       if (o->id.worker != worker || (o->shards & all_) != all_ || (o->id.sequence != sequence && !any)) continue;

@@ -1,5 +1,5 @@
-// A synchronous round is a set of contributions, decided once (tf.train.SyncReplicasOptimizer of 1.15, with whom each
-// of M workers pushes gradients that were computed at its local step, and N of them make one update).
+// A synchronous round is a set of contributions, decided once (tf.train.SyncReplicasOptimizer of 1.15, in which each of
+// M workers pushes gradients that were computed at its local step, and N of them make one update).
 //
 //   gradus::detail::sync_round r({.aggregate = 2, .total = 3});    // one backup
 //   r.contribute({0, 1, 1}, 0);      // worker 0, computed at step 0: it counts, and the worker waits
@@ -8,15 +8,16 @@
 //   r.decide();                      // step 1; a contribution of step 0 is stale now
 //
 // The set is ordered by worker and sequence, and is summed as the tree of `microbatch` in this order
-// (docs/arithmetic.md), so the order of arrival never reaches the result. Without backups (M <= N) the set is the same
-// in every run. With backups arrival decides who is in it, and the decider's log keeps it.
+// (docs/arithmetic.md), so the order of arrival does not change the result. Without backups (M <= N) the set is the
+// same in every run. With backups the order of arrival decides which contributions are in it, and the decider's log
+// keeps it.
 //
-// A worker's token is its own: a worker that has contributed its share of a round gets the next one with the round's
-// end, a stale one gets one at once. In TensorFlow tokens are a queue, from which a fast worker may take those of
-// another. M < N: each worker contributes N / M times to a round, which must be whole. TensorFlow begins with N tokens
-// that hold the first step, so that after the first update every worker contributes once in vain (facts Y1);
-// `wasted_first_round` does so too. TensorFlow also adds gradients that come between the N-th and the chief's take, and
-// divides by all: here a round has exactly N.
+// Each worker has tokens of its own: a worker that has contributed its share of a round gets the next token at the end
+// of the round, a worker whose contribution was stale gets one at once. In TensorFlow tokens are a queue, from which a
+// fast worker may take those of another. If M < N, each worker contributes N / M times to a round, which must be a
+// whole number. TensorFlow begins with N tokens that hold the first step, so that after the first update every worker
+// contributes once in vain; `wasted_first_round` does so too. TensorFlow also adds gradients that come between the N-th
+// and the chief's take, and divides by their number: here a round has exactly N.
 #pragma once
 #include <algorithm>
 #include <vector>
@@ -27,7 +28,7 @@ namespace gradus::inline GRADUS_BUILD::detail {
 
 struct round_options {
   std::uint32_t aggregate = 1;  // N: contributions to an update
-  std::uint32_t total = 0;      // M: workers; 0: as many
+  std::uint32_t total = 0;      // M: workers; 0: N
   bool wasted_first_round = false;
 };
 
@@ -35,7 +36,7 @@ enum class round_fate : std::uint8_t {
   waits,    // it counts; the token comes with the end of the round
   goes_on,  // it counts, and the worker may contribute again
   stale,    // it was computed at an earlier step: dropped
-  surplus   // the worker's share of this round is there already: dropped
+  surplus   // the round, or the worker's share of it, is full already: dropped
 };
 
 template <class Faults = no_faults>
@@ -54,15 +55,15 @@ public:
   }
   std::uint64_t step() const { return step_; }
   std::uint32_t share() const { return share_; }
-  // The step that a token of the start holds.
+  // Returns the step that a token of the start holds.
   std::uint64_t credit_step() const { return start_; }
-  // The step that a worker goes on with whose contribution counts, and who need not wait for the round's end.
+  // Returns the step that a worker goes on with if its contribution counts, and it need not wait for the round's end.
   std::uint64_t accepted_step(std::uint64_t worker) const {
     std::uint32_t here = 0;
     for (const contribution_id& c : set_) here += c.worker == worker;
     return here < share_ ? step_ : credit_step();
   }
-  // The run goes on from this step.
+  // Sets the step from which the run goes on.
   void begin(std::uint64_t step) {
     step_ = start_ = step;
     set_.clear();
@@ -79,24 +80,24 @@ public:
     if (credits_ != 0) return --credits_, round_fate::goes_on;
     return round_fate::waits;
   }
-  // A worker that begins anew: its earlier contributions do not belong to this round any more.
+  // Removes the contributions of a worker that begins anew from this round.
   void forget(std::uint64_t worker) {
     std::erase_if(set_, [&](const contribution_id& c) { return c.worker == worker; });
   }
-  // One that counted, and does not any more.
+  // Removes a contribution that counted, and does not count any more.
   void drop(const contribution_id& id) { std::erase(set_, id); }
   bool has(const contribution_id& id) const { return std::binary_search(set_.begin(), set_.end(), id); }
-  // Whether so many workers can fill a round.
+  // Returns whether this number of workers can fill a round.
   bool may_fill(std::int64_t workers) const { return workers * share_ >= o_.aggregate; }
   bool ready() const { return set_.size() == o_.aggregate; }
-  // By worker, then sequence.
+  // Returns the contributions, ordered by worker, then sequence.
   std::span<const contribution_id> set() const { return set_; }
   std::uint32_t missing() const { return o_.aggregate - static_cast<std::uint32_t>(set_.size()); }
   void decide() {
     ++step_;
     set_.clear();
   }
-  // A round that a log says was decided.
+  // Repeats a round that was decided according to the log.
   void replay(std::uint64_t step) {
     step_ = step;
     set_.clear();

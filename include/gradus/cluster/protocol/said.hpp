@@ -1,5 +1,5 @@
-// No message is sent before its records are written down: this tracks records of the log, how far they survive, and the
-// messages that wait for them.
+// No message is sent before the records that it depends on are logged. said_when_written tracks the records of the log,
+// up to which of them they survive, and the messages that wait for them.
 #pragma once
 #include <algorithm>
 #include <deque>
@@ -13,14 +13,14 @@ class said_when_written {
 public:
   explicit said_when_written(protocol_outside& out) : out_(&out) {}
 
-  // The record up to which dependent messages may be sent.
+  // Returns the record up to which dependent messages may be sent.
   std::uint64_t up_to() const { return Faults::on(protocol_fault::said_before_written) ? ~std::uint64_t{0} : synced_; }
   bool is_said(std::uint64_t record) const { return record <= up_to(); }
   void say(std::uint64_t record, const protocol_message& m) {
     if (is_said(record)) return out_->send(m);
     held_.hold(record, m);
   }
-  // A record about contributions, behind which `more(bytes_out)` writes what else it holds; its number.
+  // Writes a record about contributions, after which `more(bytes_out)` writes the rest of it. Returns its number.
   template <class Kind, class More>
   std::uint64_t write(Kind what, std::uint64_t about, std::span<const contribution_id> ids, More more) {
     record_.clear();
@@ -37,7 +37,7 @@ public:
     return write(what, about, ids, [](bytes_out) {});
   }
   void synced(std::uint64_t record) { synced_ = std::max(synced_, record); }
-  // Sends the messages that waited for it.
+  // Sends the messages that waited for a record that is logged now.
   void say_held() { held_.synced(synced_, *out_); }
 
 private:
@@ -47,11 +47,11 @@ private:
   std::vector<std::byte> record_;
 };
 
-// Updates that are applied in their order, and up to which of them the log has them.
+// Tracks the updates that were applied, in their order, and the last one that the log has.
 class written_orders {
 public:
   std::uint64_t last() const { return last_; }
-  // What a snapshot or the log itself holds.
+  // To be called with the order that a snapshot or the log itself holds.
   void begin(std::uint64_t order) { last_ = order; }
   void add(std::uint64_t record, std::uint64_t order) { open_.push_back({record, order}); }
   void synced(std::uint64_t record) {

@@ -1,4 +1,4 @@
-// A seat is the decider's knowledge of a worker, besides its window.
+// A seat is the state that the decider keeps for a worker, besides its window.
 #pragma once
 #include <algorithm>
 
@@ -8,9 +8,9 @@ namespace gradus::inline GRADUS_BUILD::detail {
 
 struct worker_seat {
   std::uint64_t owner = 0, last = 0;                // the incarnation that joined, and its last decided sequence
-  std::uint64_t owner_before = 0, last_before = 0;  // of the last one before it that had any
+  std::uint64_t owner_before = 0, last_before = 0;  // of the last incarnation before it with decided sequences
   std::uint64_t process = 0;                        // the number that the owner chose for itself
-  std::uint64_t record = 0;                         // messages about it wait for this
+  std::uint64_t record = 0;                         // the record for which messages about the worker wait
   std::uint64_t owed = 0, lost = 0;                 // owed: the sequence whose token it waits for
   bool is_owed = false, has_left = false;
 
@@ -18,8 +18,8 @@ struct worker_seat {
   void decided(const contribution_id& id) {
     if (id.incarnation == owner) last = std::max(last, id.sequence);
   }
-  // Another incarnation. One that decided nothing leaves the one before it in memory, for the answer to its `joined`
-  // may have been lost; `forgets`: it does not.
+  // Takes another incarnation. If nothing of the present one was decided, the one before it is kept, since the message
+  // `joined` with it may have been lost; not so with `forgets`.
   void take(std::uint64_t incarnation, std::uint64_t chosen, bool forgets) {
     if (last != 0 && !forgets) owner_before = owner, last_before = last;
     owner = incarnation, process = chosen, last = 0, has_left = false;

@@ -1,13 +1,13 @@
 // Updates that depend on variables of all shards need lists of numbers, one of each shard, which every shard receives.
-// Beside the decider they are collected, written down, and sent; a shard that restarted, or whose answer was lost,
-// sends its own list again, and receives the same. They are kept as long as the decision that they belong to.
+// The decider's node collects them, logs them, and sends them; a shard that restarted, or whose answer was lost, sends
+// its own list again, and receives the same lists. They are kept as long as the decision that they belong to.
 //
 //   shard  -> decider   measured (about: the order, sequence: the round, a list), until it is answered
 //   decider -> shards   settled (about: the order, sequence: the round, a list of each), once the log has them
 //
-// Rounds of an update are settled one after the other: a round begins on a shard when the one before it was told there.
+// Rounds of an update are settled one after another: a round begins on a shard when it has the lists of the one before.
 // So at most one is being collected for a decision, and a forged number takes no memory. A decider that restarted in
-// between has the record, and answers, or has told nobody, and all shards measure again.
+// between either has the record, and answers, or has sent the lists to no shard, and all shards measure again.
 #pragma once
 #include <algorithm>
 #include <string>
@@ -18,7 +18,7 @@
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
-// Numbers in a list: a settled message of 64 shards stays below the wire's limit.
+// The maximum length of a list, chosen so that a settled message of 64 shards stays below the wire's limit.
 inline constexpr std::size_t measures_most = std::size_t{1} << 20;
 
 // The lists of all shards in a round. Memory is used again.
@@ -66,12 +66,12 @@ public:
     if (Faults::on(protocol_fault::settled_from_some)) all_ &= all_ >> 1 | 1;
     for (std::uint32_t k = 0; k < shape.shards; ++k) names_.push_back(std::to_string(k));
   }
-  // Updates of which lists are here.
+  // Returns the number of updates of which lists are here.
   std::size_t size() const { return open_.size(); }
-  // Messages that held no list.
+  // Returns the number of messages that were refused: without a list, or of a later round.
   std::uint64_t refused() const { return refused_; }
 
-  // Of an update that is decided and kept.
+  // Takes a shard's list of an update that is decided and kept.
   void measured(const protocol_message& m, std::uint64_t synced) {
     if (m.from >= shape_.shards || m.parts.size() != 1 || !round_lists::is_list(m.parts[0])) return void(++refused_);
     update& u = of(m.about);
@@ -95,13 +95,13 @@ public:
     settled(u);
     this->synced(synced);
   }
-  // Sends the lists that are written down now.
+  // Sends the lists that are logged now.
   void synced(std::uint64_t record) {
     for (update& u : open_)
       for (; u.told < u.settled && u.rounds[u.told].record <= record; ++u.told)
         for (std::uint32_t k = 0; k < shape_.shards; ++k) tell(k, u, u.told);
   }
-  // Lists of updates before this one, which every shard has written down.
+  // Drops the lists of updates before this one, which every shard has logged.
   void forget_before(std::uint64_t order) {
     for (std::size_t i = 0; i < open_.size();) {
       if (open_[i].order >= order) {
@@ -112,7 +112,7 @@ public:
       open_.erase(open_.begin() + static_cast<std::ptrdiff_t>(i));
     }
   }
-  // Whose lists are missing; empty if none is.
+  // Returns the shards whose lists are missing, in words; empty if none is.
   std::string waits() const {
     std::string s;
     for (const update& u : open_) {
@@ -125,7 +125,7 @@ public:
     return s;
   }
 
-  // ---- saved and begun again: what is settled
+  // ---- saving and loading: what is settled
   void save(bytes_out out) const {
     out.number(static_cast<std::uint32_t>(open_.size()));
     for (const update& u : open_) {
@@ -140,7 +140,7 @@ public:
       for (std::size_t rounds = in.count(4), i = 0; i < rounds; ++i) read(in, order, i);
     }
   }
-  // A record of this kind, whose kind was read.
+  // Replays a record of this kind, whose kind was read already.
   void replay(bytes_in& in) {
     const auto order = in.number<std::uint64_t>(), number = in.number<std::uint64_t>();
     read(in, order, number);
@@ -154,7 +154,7 @@ private:
   struct update {
     std::uint64_t order = 0;
     std::size_t settled = 0, told = 0;  // rounds
-    std::vector<round> rounds;          // one more than are settled; behind it, memory
+    std::vector<round> rounds;          // one more than are settled; the rest is memory for later rounds
   };
   cluster_shape shape_;
   protocol_outside* out_;
@@ -174,7 +174,7 @@ private:
     collect(u);
     return u;
   }
-  // The next round begins to be collected.
+  // Begins to collect the next round.
   void collect(update& u) {
     if (u.rounds.size() == u.settled) u.rounds.emplace_back();
     round& r = u.rounds[u.settled];
@@ -194,7 +194,7 @@ private:
     if (number != u.settled) in.refuse(text("round ", number, " of update ", order, " stands behind ", u.settled));
     u.rounds[u.settled].lists.load(in, shape_.shards);
     settled(u);
-    u.told = u.settled;  // to those who ask
+    u.told = u.settled;  // shards that need them send their own list again
   }
   void tell(std::uint32_t shard, const update& u, std::uint64_t number) {
     slices_.clear();

@@ -1,15 +1,16 @@
-// This is a shard of a parameter server, without I/O: it stages parts of updates, applies those that the decider names,
-// in the order that the decider gave them, and sends its values. The Store holds the values and applies updates.
+// shard is a shard of a parameter server, without I/O: it stages parts of updates, applies those that the decider
+// names, in the decider's order, and sends its values. The Store holds the values and applies updates.
 //
 //   gradus::detail::shard<my_store> s({.number = 1, .shape = {2, 3}}, store, out);
 //   s.receive(message, now);        // a push, a pull, a decision
-//   s.synced(record);               // what was written before survives now: what waited for it is said
-//   s.advance(now);                 // at s.next(): says again what was not answered
+//   s.synced(record);               // records up to this one survive now: messages that waited for them are sent
+//   s.advance(now);                 // at s.next(): sends again what was not answered
 //
 // An update is a set of contributions with one part on every shard, and an order: 1, 2, 3, ... Every shard applies
-// every update, in this order, so its values are always those after a whole number of updates, and two shards at one
-// order are one checkpoint. A part lies here until it is decided, also if its worker has died; then the decider drops
-// it. With `needs_begin` it has no values until a worker has given them (`begin`): pulls wait, pushes are let be.
+// every update, in this order, so its values are always those after a whole number of updates, and two shards at the
+// same order are one checkpoint. A part is kept until it is decided, also if its worker has died; then the decider
+// drops it. With `needs_begin` a shard has no values until a worker has given them (`begin`): pulls wait, pushes are
+// ignored.
 #pragma once
 #include <algorithm>
 #include <string>
@@ -41,7 +42,7 @@ public:
 
   // Returns the order of this shard's values.
   std::uint64_t applied() const { return applied_; }
-  // It has values, and they would survive.
+  // Returns whether the shard has values, and they are logged.
   bool has_begun() const { return has_begun_ && log_.is_said(begun_record_); }
   const shard_counts& counts() const { return counts_; }
   std::size_t parts_staged() const { return parts_.size(); }
@@ -72,13 +73,13 @@ public:
     if (!had_begun && has_begun()) serve();
   }
   void advance(nanos now) {
-    // All shards wait for the list, so it comes before the parts: what is said last of much may find no room.
+    // All shards wait for the list, so it is sent before the parts: the last of many messages may find no room.
     list_.advance(update_, now);
     parts_.report_due(now, [&](part& p) { report(p, now); });
     counts_.expired += pulls_.expire(now) + fetches_.expire(now);
   }
   nanos next() const { return std::min({parts_.next(), list_.next(update_), pulls_.next(), fetches_.next()}); }
-  // Returns the waits here, and their beginnings; empty if there is none.
+  // Returns the waits here, and when they began; empty if there is none.
   std::string waits(nanos now) const {
     waits_in_words words(o_.number, now);
     for (const part& p : parts_.all()) words.add(p);
@@ -88,7 +89,7 @@ public:
     return words.all();
   }
 
-  // A worker wants its lent memory back: all of it is copied, and returned.
+  // To be called when a worker needs its lent memory back: all of it is copied, and returned.
   void give_back(std::uint32_t node) {
     std::size_t n = parts_.own(o_.shape.worker_of(node));
     if (n == 0) return;
@@ -96,7 +97,7 @@ public:
     for (; n != 0; --n) out_->returned(node);
   }
 
-  // ---- saved and begun again
+  // ---- saving and loading
   void save(bytes_out out) const {
     out.number(applied_);
     out.number(static_cast<std::uint8_t>(has_begun_));
@@ -114,7 +115,7 @@ public:
     for (std::size_t n = in.count(56); n != 0; --n) read_part(in);
     store_->load(in);
   }
-  // A record of the log behind the snapshot; false: it is not a shard's.
+  // Replays a record of the log after the snapshot. Returns false if it is not a shard's record.
   bool replay(std::span<const std::byte> record) {
     bytes_in in(record, "record of a shard's log");
     switch (in.number<record_kind>()) {
@@ -189,7 +190,7 @@ private:
     }
     try {
       begun_at(m.about, m.parts);
-    } catch (const error&) {  // the store is as it was: what it was given is of another build, or forged
+    } catch (const error&) {  // the store is as it was: the values are of another build, or forged
       return ++counts_.misfits, refuse(m, refusal_code::wrong_parts, 0);
     }
     begun_record_ =
@@ -201,7 +202,7 @@ private:
     store_->restore(order, parts);
     applied_ = order, has_begun_ = true;
   }
-  // A piece of a push is kept, if it is of one that can still come.
+  // Keeps a piece of a push, if that push can still come.
   void ahead(const protocol_message& m) {
     if (!o_.shape.is_worker(m.from) || m.ids.size() != 1) return void(++counts_.forged);
     const contribution_id id{o_.shape.worker_of(m.from), m.incarnation, m.sequence};
@@ -235,7 +236,8 @@ private:
     }
     if (!std::string(store_->problem_of(parts)).empty())
       return ++counts_.misfits, refuse(m, refusal_code::wrong_parts, id.sequence);
-    // Parts of earlier incarnations may wait for the decider; a worker that flaps does not fill the memory.
+    // Parts of earlier incarnations may wait for the decider; a worker that joins again and again must not fill the
+    // memory.
     if (parts_.count_of(id.worker) >= 2 * o_.width) return void(++counts_.full);
     window_.begin(id);
     part& p = parts_.stage(id, m.about, parts, m.is_lent);
@@ -275,7 +277,7 @@ private:
     if (m.about <= applied_ && !(any && parts_.find(m.ids[0]) != nullptr)) return;
     if (update_.is_open() || (m.about != applied_ + 1 && !any)) {
       if (update_.is_open() && m.about <= update_.order()) return;
-      // At most as many as parts are staged: a decision speaks of parts that are here.
+      // At most as many as there are staged parts, since a decision is about parts that are here.
       return early_.add(m.about, m.ids, parts_.size() + 1);
     }
     if (begin_update(m.about, m.ids)) go_on(now);
@@ -288,7 +290,7 @@ private:
       if (e.order == applied_ + 1 && begin_update(e.order, e.ids)) go_on(now);
     serve();
   }
-  // False: it is of another cluster.
+  // Returns false if a part of the update is not here; then it is an update of another cluster.
   bool begin_update(std::uint64_t order, std::span<const contribution_id> ids) {
     if (!find_set(ids)) return false;
     update_.begin(order, ids, set_);
@@ -303,15 +305,15 @@ private:
       std::sort(set_.begin(), set_.end(), [](const staged_part& a, const staged_part& b) { return a.id < b.id; });
     return true;
   }
-  // Makes the next measurement, or applies.
+  // Makes the next measurement, or applies the update.
   void go_on(nanos now) {
     if (update_.is_settled()) return finish(false);
     update_.measure();
     list_.begin(update_, now);
   }
-  // The lists are untrusted. Bytes that are no list are counted and ignored. A list that the store cannot use is its
-  // error, which goes through receive() to the driver: every shard hears the same lists, so the run cannot go on, and
-  // the driver ends it with the error's text. The update is as it was, so a driver may also let the message be.
+  // The lists are untrusted. Bytes that are no list are counted and ignored. For a list that it cannot use the store
+  // raises an error, which goes through receive() to the driver: every shard gets the same lists, so the run cannot go
+  // on, and the driver ends it with the error's text. The update is as it was, so a driver may also ignore the message.
   void settled(const protocol_message& m, nanos now) {
     if (!update_.is_open() || m.about != update_.order() || m.sequence != update_.round()) return;
     if (!update_.problem_of(m.parts).empty()) return void(++counts_.misfits);
@@ -348,7 +350,7 @@ private:
   }
   void drop(const protocol_message& m) {
     if (m.ids.size() != 1 || parts_.find(m.ids[0]) == nullptr) return;
-    if (update_.has(m.ids[0])) return void(++counts_.forged);  // what is decided is for ever
+    if (update_.has(m.ids[0])) return void(++counts_.forged);  // a decided contribution is never dropped
     log_.write(record_kind::drop, m.about, m.ids);
     forget(m.ids[0], m.about);
   }
@@ -371,7 +373,7 @@ private:
     m.parts = store_->state();
     out_->send(m);
   }
-  // Of values, or of the whole state.
+  // Answers a pull of values, or a fetch of the whole state.
   void pull(const protocol_message& m, nanos now, waiting_line& line) {
     if (!o_.shape.is_worker(m.from)) return ++counts_.forged, refuse(m, refusal_code::not_a_worker, 0);
     const contribution_id id{o_.shape.worker_of(m.from), m.incarnation, m.sequence};

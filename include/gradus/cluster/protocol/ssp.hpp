@@ -1,7 +1,7 @@
 // With bounded staleness (SSP) a worker that begins a step has made at most `bound` updates more than the slowest of
-// those that take part. Bound 0 is lockstep; without a bound no worker waits. A clock counts a worker's updates. One
-// that is dead or has left holds up no other; one that comes back goes on from the slowest of the others, if it was
-// behind.
+// the workers that take part. Bound 0 is lockstep; without a bound no worker waits. A clock counts a worker's updates.
+// A worker that is dead or has left holds up no other; one that comes back goes on from the slowest of the others, if
+// it was behind.
 #pragma once
 #include <algorithm>
 #include <vector>
@@ -16,7 +16,8 @@ class ssp_gate {
 public:
   static constexpr std::uint64_t unbounded = ~std::uint64_t{0};
 
-  // All workers take part from the start, so that the first does not run away from those that start later.
+  // All workers take part from the start, so that the first cannot get ahead of those that start later by more than the
+  // bound.
   ssp_gate(std::uint32_t workers, std::uint64_t bound) : bound_(bound), clocks_(workers) {}
 
   void enter(std::uint64_t worker) {
@@ -29,7 +30,7 @@ public:
   bool takes_part(std::uint64_t worker) const { return clocks_[worker].takes_part; }
   void count(std::uint64_t worker) { ++clocks_[worker].updates; }
   std::uint64_t updates_of(std::uint64_t worker) const { return clocks_[worker].updates; }
-  // Of those that take part; 0 if none does.
+  // Returns the least number of updates of those that take part; 0 if none does.
   std::uint64_t slowest() const {
     std::uint64_t least = unbounded;
     for (const clock& c : clocks_)

@@ -1,6 +1,6 @@
-// This is the update that a shard has begun and not applied yet, because it needs the lists of all shards first
-// (settlement.hpp). There is one at a time. It is not saved: until it is applied the parts are there, and the decider
-// sends the decision again.
+// update_under_way is the update that a shard has begun and not applied yet, because it needs the lists of all shards
+// first (settlement.hpp). There is one at a time. It is not saved: until it is applied its parts are kept, and the
+// decider sends the decision again.
 #pragma once
 #include <algorithm>
 #include <charconv>
@@ -36,7 +36,7 @@ public:
   bool is_settled() const {
     return Faults::on(protocol_fault::applied_when_staged) || static_cast<std::size_t>(store_->rounds()) <= round_;
   }
-  // Of a store that wants another round.
+  // Measures the next round of a store that needs another one.
   void measure() {
     const std::span<const double> m = store_->measure(round_);
     if (m.size() > measures_most)
@@ -56,7 +56,8 @@ public:
     }
     return {};
   }
-  // Of what has no problem. An error of the store goes to the caller, and the round is open as before.
+  // Settles the round with lists that have no problem. An error of the store goes to the caller, and the round is open
+  // as before.
   void settle(std::span<const wire_slice> parts) {
     round_lists& lists = next();
     lists.clear(shards_);
@@ -68,7 +69,7 @@ public:
     is_open_ = false;
   }
 
-  // The set lies elsewhere now: the store begins anew and settles the same lists.
+  // To be called when the memory of the set has moved: the store begins anew and settles the same lists.
   void begin_again(std::span<const staged_part> set) {
     store_->begin(order_, set);
     const std::size_t settled = std::exchange(round_, 0);
@@ -79,7 +80,7 @@ public:
     if (!is_settled()) measure();
   }
 
-  // The lists of all rounds, as the record of the update holds them, and the update again from them.
+  // write writes the lists of all rounds to the record of the update; replay makes the update again from them.
   void write(bytes_out out) const {
     out.number(static_cast<std::uint32_t>(round_));
     for (std::size_t i = 0; i < round_; ++i) rounds_[i].save(out);
@@ -106,7 +107,7 @@ private:
   bool is_open_ = false;
   std::vector<contribution_id> ids_;
   std::vector<double> measures_;
-  std::vector<round_lists> rounds_;  // as many as are settled; behind them, memory
+  std::vector<round_lists> rounds_;  // those that are settled; the rest is memory for later rounds
   std::vector<std::span<const double>> spans_;
 
   round_lists& next() {

@@ -1,5 +1,5 @@
-// This lists the workers that wait on a shard for an order: one place for each. A wait ends when the order is there,
-// when the worker requests something else, or by its deadline.
+// A waiting_line lists the workers that wait on a shard for an order, with one place for each. A wait ends when the
+// order is there, when the worker requests something else, or by its deadline.
 #pragma once
 #include <algorithm>
 #include <vector>
@@ -17,14 +17,14 @@ public:
   };
   explicit waiting_line(std::uint32_t workers) : places_(workers) {}
 
-  // Said again it waits since the first time.
+  // Adds a wait. If the request is sent again, the wait counts from the first time.
   void wait(const contribution_id& id, std::uint64_t order, nanos now, nanos deadline) {
     place& p = places_[id.worker];
     const bool same = p.is_taken() && p.incarnation == id.incarnation && p.sequence == id.sequence;
     const nanos since = same ? p.since : now;
     p = {id.incarnation, id.sequence, order, since, since + deadline};
   }
-  // Calls `serve(id)` for each that waited for this order or one before it.
+  // Calls `serve(id)` for each worker that waited for this order or one before it.
   template <class Serve>
   void reached(std::uint64_t order, Serve serve) {
     for (std::uint64_t worker = 0; worker < places_.size(); ++worker) {
@@ -34,7 +34,7 @@ public:
       serve(contribution_id{worker, p.incarnation, p.sequence});
     }
   }
-  // How many waits ended by their deadline.
+  // Ends the waits whose deadline has passed, and returns their number.
   std::uint64_t expire(nanos now) {
     std::uint64_t n = 0;
     for (place& p : places_)
@@ -46,7 +46,7 @@ public:
     for (const place& p : places_) at = std::min(at, p.until);
     return at;
   }
-  // Calls `see(worker, place)` for each that waits.
+  // Calls `see(worker, place)` for each worker that waits.
   template <class See>
   void each(See see) const {
     for (std::uint64_t worker = 0; worker < places_.size(); ++worker)

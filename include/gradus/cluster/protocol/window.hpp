@@ -1,10 +1,11 @@
-// A window makes contributions count exactly once: it holds which were seen, and their answers. A contribution is
-// (worker, incarnation, sequence); sent again, it gets the same answer, and changes nothing. Saved together with the
-// state that the answers speak of: a window without its state, or a state without its window, doubles updates or loses
-// them.
+// A window makes contributions count exactly once: it records those that have come, and their answers. A contribution
+// is (worker, incarnation, sequence); if it is sent again, it gets the same answer, and changes nothing. The window is
+// saved together with the state that the answers are about: a window without its state, or a state without its window,
+// would double updates or lose them.
 //
-// Memory is bounded: a worker has at most `width` contributions whose answers it does not know, so sequence s says that
-// all up to s - width are known. Those are forgotten; a sender of one nevertheless replays, and gets that answer.
+// Memory is bounded: a worker has at most `width` contributions whose answers it has not received, so sequence s means
+// that it has the answers of all up to s - width. Those are forgotten; if one of them is sent again, it is a replay,
+// and the answer is `forgotten`.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -31,11 +32,11 @@ inline void read_ids(bytes_in& in, std::uint32_t workers, std::vector<contributi
 enum class window_verdict : std::uint8_t {
   fresh,      // never seen
   pending,    // seen, not answered
-  answered,   // look at `answer`
+  answered,   // answer_of() returns the answer
   stale,      // of an incarnation that was replaced
-  newer,      // of an incarnation that is not known yet: admit it, or let it be
-  forgotten,  // answered, and the worker knows it
-  ahead,      // no worker can be there
+  newer,      // of an incarnation that is not known yet: admit it, or ignore it
+  forgotten,  // answered, and the worker has the answer
+  ahead,      // a sequence that no worker can have reached
   unknown     // no such worker
 };
 
@@ -56,7 +57,7 @@ public:
   }
   std::uint32_t width() const { return width_; }
   std::uint32_t workers() const { return static_cast<std::uint32_t>(lives_.size()); }
-  // 0: none has been admitted.
+  // Returns 0 if none has been admitted.
   std::uint64_t incarnation_of(std::uint64_t worker) const { return lives_[worker].incarnation; }
 
   // Returns the greatest sequence that was begun in this incarnation.
@@ -89,13 +90,13 @@ public:
     l.highest = 0;
     for (place& p : l.places) p = {};
   }
-  // Of what look() calls fresh.
+  // Records a contribution that look() calls fresh.
   void begin(const contribution_id& id) {
     life& l = lives_[id.worker];
     l.places[id.sequence % width_] = {id.sequence, false, {}};
     if (id.sequence > l.highest) l.highest = id.sequence;
   }
-  // Of what is fresh, pending or answered; what is stale or forgotten is let be.
+  // Records the answer of a contribution that is fresh, pending or answered; others are ignored.
   void answer(const contribution_id& id, const window_answer& a) {
     const window_verdict v = look(id);
     if (v != window_verdict::fresh && v != window_verdict::pending && v != window_verdict::answered) return;
@@ -118,7 +119,7 @@ public:
       }
     }
   }
-  // Raises data_loss, and is unchanged then, where it is another cluster's.
+  // Raises data_loss for the window of another cluster; then this one is unchanged.
   void load(bytes_in& in) {
     const auto saved_workers = in.number<std::uint32_t>(), saved_width = in.number<std::uint32_t>();
     if (saved_workers != workers() || saved_width != width_)

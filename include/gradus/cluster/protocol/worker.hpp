@@ -1,20 +1,19 @@
-// This is a worker's half of the protocol, without I/O: it joins, pulls values, pushes gradients, repeats every message
-// until it is answered, and joins again with a new incarnation when it was replaced, or when a deadline passed.
+// worker_half is a worker's half of the protocol, without I/O: it joins, pulls values, pushes gradients, repeats every
+// message until it is answered, and joins again with a new incarnation when it was replaced, or when a deadline passed.
 //
 //   gradus::detail::worker_half w({.number = 1, .shape = {2, 3}}, owner, out);
 //   w.start(incarnation, process, now);
 //   owner.compute(step) is called once values of every shard are there; then, some time later,
-//   w.push(parts_by_shard, now);      // arenas that are left alone until owner.concluded(...)
+//   w.push(parts_by_shard, now);      // arenas that do not change until owner.concluded(...)
 //
-// With `begins`, this worker is one that brings the values which all begin with: owner.begin() asks for them as often
-// as it has joined, and w.begin_with(order, state_by_shard, now) gives them. Shards that have begun already keep
-// theirs.
+// With `begins`, this worker provides the values with which all begin: owner.begin() is called each time that it has
+// joined, and w.begin_with(order, state_by_shard, now) provides them. Shards that have begun already keep their values.
 //
-// Between two steps, w.fetch(now) brings the state of all shards at one order: owner.fetched(shard, order, parts) for
-// each, then owner.fetched_all(order).
+// Between two steps, w.fetch(now) gets the state of all shards at one order: it calls owner.fetched(shard, order,
+// parts) for each, then owner.fetched_all(order).
 //
 // Every wait has a deadline. When it passes, the owner gets the wait and its beginning, and the worker joins again;
-// `outcome` reports the contribution that was under way, and never leaves it open.
+// `outcome` then always reports whether the contribution that was under way was decided.
 #pragma once
 #include <algorithm>
 #include <string>
@@ -35,21 +34,21 @@ public:
   states state() const { return state_; }
   std::uint64_t incarnation() const { return incarnation_; }
   std::uint64_t step() const { return step_; }
-  // While it computes: the least order of the values that it computes from, step() or a later one.
+  // Returns, while it computes, the least order of the values that it computes from: step() or a later one.
   std::uint64_t values_from() const { return *std::min_element(have_.begin(), have_.end()) - 1; }
   std::uint64_t joins() const { return joins_; }
   bool is_waiting() const { return is_wait(state_); }
   nanos waits_since() const { return since_; }
 
-  // `incarnation`: greater than any that this worker had; the time at which the process began will do, and where a
-  // clock was set back, the decider says which one is known. `process` distinguishes two processes of one incarnation:
-  // it is chosen at random.
+  // `incarnation` must be greater than any that this worker had. The time at which the process began can be used; if a
+  // clock was set back, the decider's refusal has the known incarnation. `process` distinguishes two processes of one
+  // incarnation; it is chosen at random.
   void start(std::uint64_t incarnation, std::uint64_t process, nanos now) {
     incarnation_ = incarnation, process_ = process;
     join(now);
   }
-  // The state of every shard after `order` updates, asked for by owner.begin(). What the slices show stays as it is
-  // until compute(), or begin() again.
+  // Provides the state of every shard after `order` updates, after a call of owner.begin(). The memory of the slices
+  // must not change until compute(), or begin() again.
   void begin_with(std::uint64_t order, std::span<const std::vector<wire_slice>> parts, nanos now) {
     if (state_ != states::preparing)
       raise(status::failed_precondition,
@@ -59,8 +58,8 @@ public:
     std::fill(kept_.begin(), kept_.end(), false);
     enter(states::giving, now);
   }
-  // A piece of the gradient that is being computed at step(): what is final already of the part of one shard. It is on
-  // its way while the rest is computed. The memory of the slices is read during the call alone.
+  // Sends a piece of the gradient that is being computed at step(): what is final already of the part of one shard. It
+  // is sent while the rest is computed. The memory of the slices is read only during the call.
   void send_ahead(std::uint32_t shard, std::span<const wire_slice> piece) {
     if (state_ != states::computing)
       raise(status::failed_precondition, text("worker ", o_.number, " sends a piece of a gradient while it ",
@@ -69,8 +68,9 @@ public:
     out_->send({message_kind::ahead, o_.shape.node_of(o_.number), shard, incarnation_, sequence_ + 1, step_,
                 std::span(&number, 1), piece});
   }
-  // The gradient that was computed at step(): for each shard its part; and, where pieces were sent ahead, what was not
-  // among them. What the slices show stays as it is until the push is concluded, or the worker has joined again.
+  // Pushes the gradient that was computed at step(): `parts` has the part of each shard; `rest`, if pieces were sent
+  // ahead, has what was not among them. The memory of the slices must not change until the push is concluded, or the
+  // worker has joined again.
   void push(std::span<const std::vector<wire_slice>> parts, nanos now,
             std::span<const std::vector<wire_slice>> rest = {}) {
     if (state_ != states::computing)
@@ -85,12 +85,12 @@ public:
     enter(states::pushing, now);
     forget_ahead();
   }
-  // The state of all shards at one order, as a checkpoint needs it. Meanwhile nothing is decided.
+  // Fetches the state of all shards at one order, as a checkpoint needs it. Meanwhile nothing is decided.
   void fetch(nanos now) {
     must_be_between_steps("fetches");
     hold(now);
   }
-  // The worker is done: nothing of it is under way.
+  // Leaves the cluster; nothing of this worker is under way then.
   void leave(nanos now) {
     must_be_between_steps("leaves");
     enter(states::leaving, now);
@@ -174,16 +174,16 @@ private:
   std::uint64_t incarnation_ = 0, process_ = 0, sequence_ = 0, step_ = 0, joins_ = 0;
   std::uint64_t before_ = 0, before_sequence_ = 0;  // what was under way when it joined again; 0: nothing
   std::uint64_t let_in_ = 0;                        // the incarnation that the decider let join last
-  std::uint64_t given_ = 0, most_ = 0;              // the order that was given, and the greatest that a shard is at
+  std::uint64_t given_ = 0, most_ = 0;              // the order that was provided, and the greatest that a shard is at
   nanos since_ = 0, again_ = 0, pause_ = 0, beat_ = 0;
-  std::uint64_t number_ = 0;           // of the last push, but for those that were lost
-  std::vector<std::uint64_t> have_;    // by shard: the order of the values that the owner has, and 1
-  std::vector<std::uint64_t> read_;    // by shard: the order of those that the last push was computed from
-  std::vector<std::uint64_t> ahead_;   // by shard: pieces that were sent ahead of the next push
+  std::uint64_t number_ = 0;           // of the last push, without counting those that were lost
+  std::vector<std::uint64_t> have_;    // by shard: the order of the values that the owner has, plus 1
+  std::vector<std::uint64_t> read_;    // by shard: the order of the values that the last push was computed from
+  std::vector<std::uint64_t> ahead_;   // by shard: number of pieces that were sent ahead of the next push
   std::uint64_t hold_ = 0, held_ = 0;  // the number of its holds, and the order that is held
   bool is_over_ = false;
   std::vector<bool> kept_;  // by shard: it has kept the push; or it has begun; or its state is there
-  std::span<const std::vector<wire_slice>> parts_, rest_;  // rest_: until it was said once
+  std::span<const std::vector<wire_slice>> parts_, rest_;  // rest_: until it was sent once
 
   bool has(std::uint32_t k) const { return have_[k] > step_; }
   bool all_kept() const {
@@ -244,7 +244,7 @@ private:
   }
   void forget_ahead() { rest_ = {}, ahead_.assign(ahead_.size(), 0); }
   void join(nanos now) {
-    // Between the join that was not answered and this one nothing was contributed, and `before_` stands.
+    // If an earlier join was not answered, nothing was contributed since then, and `before_` stays as it is.
     if (state_ == states::pushing || state_ == states::waiting) before_sequence_ = sequence_, before_ = let_in_;
     ++joins_;
     sequence_ = 0, is_over_ = false;
@@ -268,7 +268,7 @@ private:
     join(now);
   }
   void joined(const protocol_message& m, nanos now) {
-    if (state_ != states::joining || m.sequence != process_) return;  // not of a process before this one
+    if (state_ != states::joining || m.sequence != process_) return;  // it is for an earlier process
     let_in_ = incarnation_;
     if (before_ != 0) {
       const bool decided = m.ids[0].incarnation == before_ && before_sequence_ <= m.ids[0].sequence;
@@ -299,15 +299,15 @@ private:
   }
   void token(const protocol_message& m, nanos now) {
     const bool first = state_ == states::beginning && m.sequence == 0;
-    // A token may overtake the last `kept`: it says that all have kept it.
+    // A token may overtake the last `kept`: it means that all shards have kept the push.
     const bool mine = (state_ == states::waiting || state_ == states::pushing) && m.sequence == sequence_;
     if (!first && !mine) return;
     step_ = m.about;
     state_ = states::pulling, since_ = now, pause_ = o_.retry;
     if (mine) owner_->concluded(static_cast<token_verdict>(m.ids[0].worker), m.ids[0].incarnation);
     if (look()) return;
-    // Values of an update that was just decided come by themselves; they are asked for if they do not. Where others
-    // were decided behind it, which is so whenever a token had to wait for them, those that come are too old.
+    // Values of an update that was just decided come without a request; they are requested if they do not. If other
+    // updates were decided after it, as always when the token had to wait for them, the values that come are too old.
     if (mine && static_cast<token_verdict>(m.ids[0].worker) == token_verdict::committed &&
         m.ids[0].incarnation == step_)
       again_ = now + pause_;
@@ -328,7 +328,7 @@ private:
     kept_[m.from] = true;
     if (all_kept()) {
       state_ = states::waiting, since_ = now, pause_ = o_.retry;
-      again_ = now + pause_;  // the token comes by itself
+      again_ = now + pause_;  // the token comes without a request
     }
   }
   void hold(nanos now) {
@@ -345,7 +345,7 @@ private:
   }
   void fetched(const protocol_message& m, nanos now) {
     if (state_ != states::fetching || m.sequence != hold_ || m.from >= kept_.size() || kept_[m.from]) return;
-    if (m.about != held_) return hold(now);  // the hold did not last: this shard went on
+    if (m.about != held_) return hold(now);  // the hold did not last: this shard is at a later order
     kept_[m.from] = true, have_[m.from] = m.about + 1;
     owner_->fetched(m.from, m.about, m.parts);
     if (!all_kept()) return;

@@ -1,4 +1,4 @@
-// The owner of a worker's half of the protocol computes; this header has its callbacks, and the options.
+// The owner of a worker's half of the protocol computes the gradients; this header has its callbacks, and the options.
 #pragma once
 #include <string>
 
@@ -6,30 +6,30 @@
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
-// The callbacks of a worker's owner. Calls come out of receive() and advance(); push() and leave() may be called in
-// them.
+// The callbacks of a worker's owner. They are called by receive() and advance(), and may call push() and leave().
 class worker_owner {
 public:
-  // The worker has joined, and is one that begins: call begin_with(), in this call or later.
+  // Called when a worker with `begins` has joined: call begin_with(), in this call or later.
   virtual void begin() {}
-  // Values of a shard, as they are after so many updates: to be copied, or used, now.
+  // Called with values of a shard, as they are after `order` updates; they have to be copied, or used, in this call.
   virtual void values(std::uint32_t shard, std::uint64_t order, std::span<const wire_slice> parts) = 0;
-  // All shards' values are there; compute a gradient at this step, and push it.
+  // Called when all shards' values are there: compute a gradient at this step, and push it.
   virtual void compute(std::uint64_t step) = 0;
   // Reports the outcome of a push, which is final.
   virtual void concluded(token_verdict verdict, std::uint64_t order) = 0;
-  // The same, of the push that was under way when the worker had to join again. False: nothing of it is or will be
-  // applied anywhere.
+  // Reports the outcome of the push that was under way when the worker had to join again. False means that nothing of
+  // it is or will be applied anywhere.
   virtual void outcome(bool decided) = 0;
-  // The whole state of a shard, as it is after so many updates: to be copied, or written, now. Where decisions could
-  // not be held long enough, some come again, of a later order; those before are of no use.
+  // Called with the whole state of a shard, as it is after `order` updates; it has to be copied, or written, in this
+  // call. If decisions could not be held long enough, states of a later order follow, and those before are of no use.
   virtual void fetched(std::uint32_t /*shard*/, std::uint64_t /*order*/, std::span<const wire_slice> /*parts*/) {}
-  // Every shard's was there, of this order. The worker computes again: push(), leave() or fetch() may be called.
+  // Called when the state of every shard was there, of this order. The worker computes again: push(), leave() or
+  // fetch() may be called.
   virtual void fetched_all(std::uint64_t /*order*/) {}
-  // Nothing of the push that is under way will be applied: too many workers have left for another synchronous round.
-  // fetch() and leave() may be called, and nothing else.
+  // Called when nothing of the push that is under way will be applied, since too few workers are left for another
+  // synchronous round. Only fetch() and leave() may be called from now on.
   virtual void over() {}
-  // A wait passed its deadline.
+  // Called when a wait has passed its deadline.
   virtual void expired(const std::string& what) = 0;
 
 protected:
@@ -39,11 +39,11 @@ protected:
 struct worker_options {
   std::uint64_t number = 0;
   cluster_shape shape = {};
-  nanos retry = 100 * one_millisecond;  // until a message is said again, doubled each time up to retry_most
+  nanos retry = 100 * one_millisecond;  // until a message is sent again, doubled each time up to retry_most
   nanos retry_most = 2'000 * one_millisecond;
   nanos deadline = 30'000 * one_millisecond;  // of every wait
   nanos heartbeat = 1'000 * one_millisecond;
-  bool begins = false;  // it brings initial values, where shards have none
+  bool begins = false;  // it provides initial values if shards have none
 };
 
 }  // namespace gradus::detail

@@ -1,4 +1,4 @@
-// The states of a worker's half of the protocol (worker.hpp), in which of them it waits, and how errors name them.
+// The states of a worker's half of the protocol (worker.hpp), which of them are waits, and their names in errors.
 #pragma once
 #include <cstdint>
 
@@ -6,9 +6,9 @@
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
-// preparing: until begin_with(); giving: what was given, to shards and decider; beginning: until the first token;
-// holding, fetching: in fetch(), until decisions are held, and until every shard's state is there; over: no round can
-// be filled any more.
+// preparing: until begin_with(); giving: sends the first values to the shards, and start to the decider; beginning:
+// until the first token; holding, fetching: in fetch(), until decisions are held, and until every shard's state is
+// there; over: no round can be filled any more.
 enum class worker_state : std::uint8_t {
   idle,
   joining,
@@ -26,13 +26,13 @@ enum class worker_state : std::uint8_t {
   left
 };
 
-// Whether it waits for an answer, and says again what was not answered. In the other states its owner has the word, or
-// nobody.
+// Returns whether it waits for an answer, and sends again what was not answered. In the other states its owner has to
+// act, or nothing happens.
 constexpr bool is_wait(worker_state s) {
   return s != worker_state::idle && s != worker_state::preparing && s != worker_state::computing &&
          s != worker_state::over && s != worker_state::left;
 }
-// The end of a sentence that begins with the worker.
+// Returns the end of a sentence that begins with the worker.
 constexpr const char* doing(worker_state s) {
   switch (s) {
   case worker_state::idle: return "has not started";

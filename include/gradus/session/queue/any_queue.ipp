@@ -19,7 +19,7 @@ private:
   std::span<const tensor_view> to_;
 };
 
-// One element whose extents are its own, or rows of elements.
+// Reads one element, whose extents the datum takes, or several elements as rows.
 class datum_reader final : public element_reader {
 public:
   datum_reader(const element_layout& layout, const components& parts, datum& to, bool rows)
@@ -47,7 +47,7 @@ private:
   bool rows_;
 };
 
-// The views of an element's components, on the stack but for elements of very many.
+// The views of an element's components. They are on the stack unless there are more than eight.
 class view_list {
 public:
   explicit view_list(std::size_t n) : size_(n) {

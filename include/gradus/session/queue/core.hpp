@@ -1,12 +1,13 @@
-// This is the engine of all queues: it decides which call waits, which is served, and what a close does. The kinds
-// differ by their storage alone.
+// This is the engine of all queues: it decides which call waits, which is served, and what a close does. The kinds of
+// queues differ only by their storage.
 //
-// A call is an attempt. Attempts stand in two lines, those that bring and those that take, and only the first of a line
-// is served; whenever one has got on, both lines are looked at again until nothing moves. The thread that looks serves
-// the others too, so a waiting thread wakes with its call done. A plain close stands in the line of those that bring.
+// A call is an attempt. Attempts wait in two lines, one for enqueues and one for dequeues, and only the first of a line
+// is served. Whenever an attempt has made progress, both lines are checked again until none makes any. The thread that
+// does this serves the calls of other threads too, so a waiting thread wakes with its call done. A close without
+// cancel_pending_enqueues waits in the line of the enqueues.
 //
-// The lock is held while pointers move. Arrays are copied outside of it, each thread its own, unless they are so small
-// that taking the lock again would cost more.
+// The lock is held only while pointers move. Each thread copies its own arrays outside of the lock, unless they are so
+// small that taking the lock again would cost more.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -21,9 +22,9 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// Calls that wait in a queue at the moment: for tests and for those who look into a run that stands still.
+// The numbers of calls that wait in a queue at the moment, for tests and for debugging a run that does not go on.
 struct pending_calls {
-  std::int64_t enqueues = 0;  // closes that wait behind them too
+  std::int64_t enqueues = 0;  // and closes that wait behind them
   std::int64_t dequeues = 0;
   bool operator==(const pending_calls&) const = default;
 };
@@ -34,7 +35,7 @@ namespace detail {
 class element_reader {
 public:
   virtual void read(const element_chain& from) = 0;
-  bool is_quick = false;  // it cannot fail, and takes less time than a lock
+  bool is_quick = false;  // read cannot fail, and takes less time than taking a lock
 
 protected:
   ~element_reader() = default;
@@ -43,19 +44,20 @@ protected:
 class queue_core {
 public:
   static constexpr std::size_t small = 256;  // bytes that are copied faster than a lock is taken
-  static constexpr int looks = 200;          // before a thread sleeps: some microseconds, less than waking takes
+  static constexpr int looks = 200;          // checks before a thread sleeps: some microseconds, less than waking takes
 
-  // Error: invalid_argument for a spec that is none.
+  // Raises invalid_argument for a spec that describes no queue.
   queue_core(const queue_spec& spec, const task_system& run);
   queue_core(const queue_core&) = delete;
 
   const queue_spec& spec() const { return spec_; }
   const element_layout& layout() const { return layout_; }
 
-  // One element, or rows of them. Errors: invalid_argument; cancelled if the queue is closed.
+  // Enqueues one element, or with `many` the rows of `from`. Raises invalid_argument for arrays that are no element of
+  // the queue; cancelled if the queue is closed.
   void enqueue(std::span<const const_tensor_view> from, bool many, const blocking_options& wait);
-  // n > 0 elements, or with `up_to` those that are left in a queue that is closed. If the reader fails they go back.
-  // Error: out_of_range if the queue is closed and has too few.
+  // Dequeues n > 0 elements, or with `up_to` those that are left in a queue that is closed. If the reader fails they
+  // are put back. Raises out_of_range if the queue is closed and has too few.
   void dequeue(std::int64_t n, bool up_to, element_reader& to, const blocking_options& wait);
   void close(bool cancel_pending_enqueues, const blocking_options& wait);
 
@@ -64,10 +66,10 @@ public:
   pending_calls pending() const;
 
 private:
-  // Where a thread waits. They are kept for the next that has to.
+  // The place where a thread waits. Places are kept for the next thread that has to wait.
   struct place {
     explicit place(const task_system& run) : changed(run) {}
-    std::atomic<bool> called{false};  // there is news
+    std::atomic<bool> called{false};  // the thread's attempt ended or may go on
     bool asleep = false;
     task_condition changed;
   };
@@ -84,7 +86,7 @@ private:
     attempt *before = nullptr, *next = nullptr;
 
     bool ended() const { return result != outcome::none; }
-    // Its own thread has to copy more rows before it can go on.
+    // Returns true if its own thread has to copy more rows before the attempt can go on.
     bool is_hungry() const { return kind == putting && elements.empty() && left > 0; }
   };
   struct line {
@@ -116,7 +118,7 @@ private:
   bool closed_ = false;
   line enqueues_, dequeues_;
   element_chain free_;    // memory for the next elements
-  std::int64_t all_ = 0;  // elements that were ever made: as many may be in the storage
+  std::int64_t all_ = 0;  // the number of elements that were ever made: as many may be in the storage
   std::vector<std::unique_ptr<place>> places_;
   std::vector<place*> free_places_;
 };

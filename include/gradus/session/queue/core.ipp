@@ -22,12 +22,12 @@ public:
     if (woken_ == most) notify();
     list_[woken_++] = at;
   }
-  // Those who wake want the lock, so it is given back before.
+  // The woken threads need the lock, so it is released first.
   void unlock() {
     lock_.unlock();
     notify();
   }
-  // It is held for less time than falling asleep takes.
+  // Spins first, since the lock is held for less time than falling asleep takes.
   void relock() {
     if (lock_.owns_lock()) return;
     for (int i = 0; i < looks; ++i) {
@@ -53,7 +53,7 @@ private:
   int woken_ = 0;
 };
 
-// Whatever ends the call, nothing of it stays behind.
+// However the call ends, its attempt leaves the line, and its elements and its place go back to the free lists.
 class queue_core::visit {
 public:
   visit(queue_core& c, turn& t, attempt& a) : core_(c), turn_(t), attempt_(a) { core_.join(a); }
@@ -188,7 +188,7 @@ GRADUS_BODY void queue_core::serve(turn& t) {
   }
 }
 
-// Whether anything moved.
+// Returns whether the attempt made progress.
 GRADUS_BODY bool queue_core::serve_first(turn& t, attempt& a) {
   return a.kind == attempt::taking ? take(t, a) : bring(t, a);
 }
@@ -227,7 +227,7 @@ GRADUS_BODY bool queue_core::take(turn& t, attempt& a) {
   return moved;
 }
 
-// Copies as many rows as the queue could hold into elements that then are the attempt's.
+// Copies as many rows as the queue can hold into elements, which it adds to the attempt's.
 GRADUS_BODY void queue_core::fill(turn& t, attempt& a, std::span<const const_tensor_view> from, bool many) {
   const std::int64_t n = spec_.capacity < 0 ? a.left : std::min(a.left, spec_.capacity);
   element_chain blank, filled;
@@ -269,12 +269,12 @@ GRADUS_BODY void queue_core::await(turn& t, attempt& a, const blocking_options& 
     if (wait.stop != nullptr) by_stop.emplace(*wait.stop, [this, &a] { cancel(a); });
     t.relock();
     park(t, a, until);
-    t.unlock();  // a link ends without the lock, which on_cancel takes
+    t.unlock();  // a link is destroyed without the lock held, since its callback takes the lock
   }
   t.relock();
 }
 
-// If the other side runs, news comes sooner than a thread falls asleep.
+// Spins first: if the other side runs, it calls sooner than this thread would fall asleep.
 GRADUS_BODY void queue_core::park(turn& t, attempt& a, double until) {
   if (tasks_.driver() == nullptr && !a.ended() && !a.is_hungry()) {
     a.at->called.store(false, std::memory_order_relaxed);

@@ -1,4 +1,4 @@
-// An element in a queue has its arrays in one piece of memory, which is used again for the next element.
+// An element of a queue has its arrays in one block of memory, which is used again for the next element.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -17,12 +17,12 @@ struct queue_element {
   };
   queue_element* next = nullptr;  // in the list that owns it
   std::int64_t key = 0;           // of a priority queue
-  std::uint64_t number = 0;       // the order in which elements came
+  std::uint64_t number = 0;       // of the order of insertion, in a priority queue
   std::vector<placed> parts;
   std::vector<std::byte> bytes;
 };
 
-// Elements one after another. It owns them.
+// A linked list of elements, which it owns.
 class element_chain {
 public:
   element_chain() = default;
@@ -57,7 +57,7 @@ public:
     --size_;
     return e;
   }
-  // The other's elements behind its own, or in front of them.
+  // Move the other chain's elements behind this chain's own, or in front of them.
   void append(element_chain& other);
   void prepend(element_chain& other);
 
@@ -71,18 +71,19 @@ class element_layout {
 public:
   explicit element_layout(const queue_spec& spec);
 
-  // Returns the number of bytes of one element; 0 if elements differ.
+  // Returns the number of bytes of one element; 0 if elements differ in size.
   std::size_t fixed_bytes() const { return fixed_bytes_; }
   bool is_fixed() const { return fixed_; }
   queue_element* make() const;
-  // Copies an element in, or the row `row` of several. Both have been checked (queue_spec::check_element).
+  // Copies arrays into an element: all of `from` if `row` is below 0, else its row `row`. `from` has been checked
+  // (queue_spec::check_element).
   void write(queue_element& to, std::span<const const_tensor_view> from, std::int64_t row) const;
   const_tensor_view part(const queue_element& e, std::size_t k) const {
     return {dtypes_[k], e.parts[k].dims, e.bytes.data() + e.parts[k].at};
   }
-  // Copies an element out, or into the row `row`, of arrays of its own extents.
+  // Copies an element to arrays of its own extents if `row` is below 0, else into the row `row` of arrays of such rows.
   void read(const queue_element& from, std::span<const tensor_view> to, std::int64_t row) const;
-  // The elements as rows of `to`, each padded with zeros to the largest.
+  // Copies the elements into the rows of `to`, each padded with zeros to the largest.
   void read_padded(const element_chain& from, const components& spec, datum& to) const;
 
 private:

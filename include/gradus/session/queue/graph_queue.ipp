@@ -10,7 +10,7 @@ namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
 
-// --- a spec in the words of a node: numbers as they are, names as offsets in the graph's table
+// --- a spec as the words of a node: numbers as they are, names as offsets in the graph's table
 
 class spec_writer {
 public:
@@ -22,14 +22,14 @@ public:
 class spec_reader {
 public:
   explicit spec_reader(std::span<const int> words) : words_(words) {}
-  // A graph may come from another process (cluster/graph_bytes.hpp), so no word is believed.
+  // A graph may come from another process (cluster/graph_bytes.hpp), so every word is checked.
   std::int64_t get() {
     if (words_.size() - at_ < 2) refuse();
     const std::array<int, 2> two{words_[at_], words_[at_ + 1]};
     at_ += 2;
     return std::bit_cast<std::int64_t>(two);
   }
-  // How many of something follow, each of two words.
+  // Returns the number of items that follow, each of two words.
   std::size_t count() {
     const std::int64_t n = get();
     if (n < 0 || static_cast<std::uint64_t>(n) > (words_.size() - at_) / 2) refuse();
@@ -87,9 +87,9 @@ GRADUS_BODY queue_spec queue_of_words(const graph& g, int node) {
   return s;
 }
 
-// --- at work
+// --- in a run
 
-// Operands are in the order of the components: a handle without names takes them so.
+// Operands are in the order of the components, so ops use a handle without names, which takes a list.
 GRADUS_BODY any_queue queue_in(base_session& session, int node, bool with_names) {
   queue_spec spec = queue_of_words(session.of(), node);
   session_resources& box = session.resources();
@@ -101,11 +101,11 @@ GRADUS_BODY any_queue queue_in(base_session& session, int node, bool with_names)
 
 struct queue_attr {
   int queue;                  // its node
-  int mode = 0;               // enqueue: many; dequeue: one, many, up to; close: cancels
-  std::array<int, 2> n = {};  // dequeue: how many
+  int mode = 0;               // enqueue: 1 is many; dequeue: 0 one, 1 many, 2 up to; close: 1 cancels
+  std::array<int, 2> n = {};  // dequeue: the number of elements
   int first = -1;             // dequeue: the first of the placeholders, which follow each other
 };
-// What an op keeps from run to run.
+// The state that an op keeps from run to run.
 struct queue_work {
   any_queue queue;
   datum taken;
@@ -146,8 +146,8 @@ GRADUS_BODY void infer_queue_truth(inference& r) { r.type = boolean; }
 }  // namespace detail
 
 namespace cards {
-// One card for each kind, since a graph shows kinds by their names. None of them runs: a queue is made when an op asks
-// for it.
+// There is one card for each kind, since a graph shows kinds by their names. None of these nodes runs: a queue is made
+// when an op first uses it.
 inline constexpr unsigned queue_traits = trait::keeps | trait::blocks | trait::session | trait::at_session;
 inline constexpr session_card fifo_queue{{"FIFOQueueV2", 0, queue_traits}},
     random_shuffle_queue{{"RandomShuffleQueueV2", 0, queue_traits}},
@@ -228,7 +228,7 @@ GRADUS_BODY any_queue graph_queue::in(base_session& s) const {
   return detail::queue_in(s, node_, true);
 }
 
-// What is known when the graph is built: extents of a batch are looked at when it runs.
+// Checks what is known when the graph is built; extents of a batch are checked when it runs.
 GRADUS_BODY void graph_queue::check(std::size_t k, value v, bool many) const {
   const auto refuse = [&](const auto&... why) {
     raise(status::invalid_argument, text("queue \"", name(), "\": component ", k, " ", why...));

@@ -1,9 +1,9 @@
-// This queue gives any of its elements, all equally likely. tf.queue.RandomShuffleQueue.
+// A random_shuffle_queue returns any of its elements, all equally likely. It is tf.queue.RandomShuffleQueue.
 //
 //   gradus::random_shuffle_queue q(1000, 100, {float32}, {.shapes = {{784}}, .seed = 7});
 //
 // While the queue is open, min_after_dequeue elements stay in it, so that there is a choice; after close all can be
-// taken. The same seeds and the same calls, one after another, give the same order; it is not TensorFlow's.
+// taken. The same seeds and the same calls, one after another, give the same order, which is not TensorFlow's.
 #pragma once
 #include "any_queue.hpp"
 
@@ -11,7 +11,7 @@ namespace gradus::inline GRADUS_BUILD {
 
 class random_shuffle_queue : public any_queue {
 public:
-  // Error: invalid_argument, also unless 0 <= min_after_dequeue < capacity.
+  // Raises invalid_argument for arguments that describe no queue, and unless 0 <= min_after_dequeue < capacity.
   random_shuffle_queue(std::int64_t capacity, std::int64_t min_after_dequeue, std::vector<dtype> dtypes,
                        queue_options options = {}, const task_system& run = {})
       : any_queue(make_spec(capacity, min_after_dequeue, std::move(dtypes), std::move(options)), run) {}

@@ -1,5 +1,5 @@
-// A storage keeps the elements of a queue; the kinds of queues differ by it. It owns no lock; the core calls it under
-// its own.
+// A storage keeps the elements of a queue; the kinds of queues differ by their storage. A storage has no lock; the core
+// calls it under its own.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -17,18 +17,18 @@ public:
   virtual std::int64_t size() const = 0;
   // Returns the number of elements that may be taken now.
   virtual std::int64_t available([[maybe_unused]] bool closed) const { return size(); }
-  // True if a call for several takes the elements that are there and waits for the rest. Otherwise it waits until all
-  // are there.
+  // Returns true if a call for several elements takes those that are there and waits for the rest. Otherwise the call
+  // waits until all are there.
   virtual bool gathers() const { return true; }
-  // Room for as many as there are in all, so that `put` and `put_back` cannot fail.
+  // Reserves room for all elements that were ever made, so that `put` and `put_back` cannot fail.
   virtual void reserve([[maybe_unused]] std::int64_t all) {}
   virtual void put(queue_element* e) = 0;
-  // The elements that were taken last, in the order in which they were taken: as if they had never been.
+  // Puts back the elements that were taken last, given in the order in which they were taken.
   virtual void put_back(element_chain& taken) = 0;
   virtual queue_element* take() = 0;  // of the available elements
 };
 
-// In the order of insertion. Source: tf.queue.FIFOQueue.
+// Gives elements in the order of insertion. Source: tf.queue.FIFOQueue.
 class fifo_storage final : public queue_storage {
 public:
   std::int64_t size() const override { return list_.size(); }
@@ -40,11 +40,12 @@ private:
   element_chain list_;
 };
 
-// Any of the elements, all equally likely; the last one takes its place. While the queue is open so many stay.
-// Source: tf.queue.RandomShuffleQueue. The draws are those of base/random.hpp, so the orders are not TensorFlow's.
+// Gives any of the elements, all equally likely; the last element moves to the place of the one that was taken. While
+// the queue is open, min_after_dequeue elements stay. Source: tf.queue.RandomShuffleQueue. The draws are those of
+// base/random.hpp, so the orders are not TensorFlow's.
 class shuffle_storage final : public queue_storage {
 public:
-  // Both seeds 0: drawn.
+  // If both seeds are 0, a seed is drawn.
   shuffle_storage(std::int64_t min_after_dequeue, std::uint64_t seed, std::uint64_t seed2);
   ~shuffle_storage() override;
   std::int64_t size() const override { return static_cast<std::int64_t>(list_.size()); }
@@ -60,13 +61,13 @@ private:
   std::vector<queue_element*> list_;
 };
 
-// The smallest key comes first, of equal ones that which was enqueued first. Source: tf.queue.PriorityQueue, which
-// leaves the order of equal keys open.
+// Gives the element with the smallest key first, and of equal keys the one that was enqueued first. Source:
+// tf.queue.PriorityQueue, which does not specify the order of equal keys.
 class priority_storage final : public queue_storage {
 public:
   ~priority_storage() override;
   std::int64_t size() const override { return static_cast<std::int64_t>(heap_.size()); }
-  bool gathers() const override { return false; }  // so that what comes together is sorted
+  bool gathers() const override { return false; }  // so that the elements of one call are sorted
   void reserve(std::int64_t all) override;
   void put(queue_element* e) override;
   void put_back(element_chain& taken) override;

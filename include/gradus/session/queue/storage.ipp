@@ -63,7 +63,7 @@ GRADUS_BODY void priority_storage::put(queue_element* e) {
   std::push_heap(heap_.begin(), heap_.end(), later_key{});
 }
 
-// They keep their numbers, and so their places among equal keys.
+// The elements keep their numbers, and so their places among equal keys.
 GRADUS_BODY void priority_storage::put_back(element_chain& taken) {
   while (!taken.empty()) {
     heap_.push_back(taken.pop_front());
