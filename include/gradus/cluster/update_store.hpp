@@ -17,8 +17,8 @@
 // numbers, each an addition that one process would make (run/update_step.hpp). All shards add all lists in the graph's
 // order, which is the order of one process. Received lists are untrusted, and checked against the variables first.
 //
-// The workers have the loss of a step and its observations, and the shards do not. So not_finite checks only gradients,
-// and sophia makes the steps that it makes without observations.
+// Workers have the loss of a step and its observations, shards do not: not_finite checks only gradients, and sophia
+// makes its steps without observations.
 #pragma once
 #include <cmath>
 #include <limits>

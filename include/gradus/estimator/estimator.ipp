@@ -199,10 +199,10 @@ GRADUS_BODY estimator& estimator::train(const input_function& input_fn, const es
                "function for the role \"",
                c.task_type(), "\" of this process"));
   if (reaches_no_other_)
-    raise(status::unimplemented,
-          text("the variables of this cluster are in another process than this ", c.task_type(),
-               ", and sessions of this library do not reach one yet; train with a cluster of a chief and an evaluator, "
-               "or give estimator_options::sessions that reach them"));
+    raise(status::unimplemented, text("the variables of this cluster are in another process than this ", c.task_type(),
+                                      ", which an estimator's own sessions do not reach; train with a cluster of a "
+                                      "chief and an evaluator, or give "
+                                      "estimator_options::sessions that reach them"));
   if (o.steps && o.max_steps)
     raise(status::invalid_argument,
           text("Can not provide both steps (", *o.steps, ") and max_steps (", *o.max_steps, "); give one of them"));

@@ -168,8 +168,7 @@ public:
     return out;
   }
 
-  // Returns sqrt(sum of squares) of the last step's gradients, without the loss scale; it is the input of
-  // clip_by_global_norm.
+  // Returns sqrt(sum of squares) of the last step's gradients without the loss scale, as clip_by_global_norm needs it.
   double gradient_norm() const {
     return std::sqrt(squares_of_gradients<Device>(const_cast<step_machine&>(train), given_)) / step.loss_scale();
   }

@@ -164,8 +164,7 @@ public:
   // Lists everything that a resumed run needs, under the names of a checkpoint, in a fixed order. A list has
   //   void tensor(std::string_view name, dtype, const extents&, std::span<std::byte>);
   //   template <class T> void scalar(std::string_view name, T&);
-  // and is a state_list, or one that writes to flash. Names live for the call; bytes and scalars as long as this
-  // object.
+  // and is a state_list, or writes to flash. Names live for the call, bytes and scalars as long as this object.
   template <class List>
   void remembers(List& list) {
     list.scalar("global_step", step_.global_step);
@@ -185,8 +184,7 @@ public:
     }
     step_.update.remembers(list);
   }
-  // Lists the variables alone, as remembers does: these are what programs of one model exchange
-  // (cluster/federated_member.hpp).
+  // Lists the variables alone, which programs of one model exchange (cluster/federated_member.hpp).
   template <class List>
   void list_variables(List& list) {
     for (const auto& v : kept)
@@ -266,8 +264,7 @@ private:
   }();
   template <class G, int I>
   void run_call() {
-    // These are static because g++ fills automatic ones on the stack, and so keeps the op's card and all that it refers
-    // to.
+    // These are static because g++ fills automatic ones on the stack, and so keeps all that the op's card refers to.
     static constexpr detail::call c = G::program.calls[I];
     static constexpr detail::signature s = G::program.signatures[c.signature];
     if constexpr (s.op == &cards::apply) {

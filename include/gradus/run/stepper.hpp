@@ -274,8 +274,7 @@ public:
     return {};
   }
 
-  // Returns sqrt(sum of squares) of the last step's gradients, without the loss scale; it is the input of
-  // clip_by_global_norm.
+  // Returns sqrt(sum of squares) of the last step's gradients without the loss scale, as clip_by_global_norm needs it.
   double gradient_norm() const { return updates_.gradient_norm(); }
   // Returns the factor of the loss in the next step's gradients, and whether the last step was left out for a gradient
   // that is infinite or NaN (update/loss_scale.hpp).
@@ -307,8 +306,7 @@ public:
     return machine_of<M>().what();
   }
 
-  // Lists everything that a resumed run needs: global_step, variables, mirrors by TensorFlow's names, the optimizer's
-  // own state.
+  // Lists what a resumed run needs: global_step, variables, mirrors by TensorFlow's names, the optimizer's own state.
   void remembers(state_list& list) {
     list.scalar("global_step", updates_.step.global_step), frozen_.list_in(list);
     for (std::size_t i = 0; i < updates_.variables.size(); ++i) {
