@@ -42,8 +42,7 @@ struct update_store_options {
 template <class Update, class Device>
 class update_store {
 public:
-  // Raises invalid_argument for variables that a shard cannot hold, and for a mask of the update that matches none of
-  // all variables.
+  // Raises invalid_argument for variables that a shard cannot hold, and for a mask that matches none of all variables.
   update_store(update_store_options o, Update update, subnormal_mode numbers = subnormals_of<Device>())
       : o_(std::move(o)),
         numbers_(numbers),
