@@ -55,7 +55,7 @@ device_function replica_device_setter(const replica_device_setter_options& o);
 // variable.
 class greedy_load_balancing_strategy {
 public:
-  // Raises invalid_argument for num_tasks below 1.
+  // Raises invalid_argument for num_tasks below 1 and for an empty function.
   greedy_load_balancing_strategy(int num_tasks, std::function<double(const placed_op& op)> load);
   int operator()(const placed_op& op);
 

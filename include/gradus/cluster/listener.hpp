@@ -41,7 +41,8 @@ public:
   ~listener();
 
   // Opens the address; connections wait in the kernel from now on. Returns the port, 0 for a unix socket. Raises
-  // unavailable if the address is in use, invalid_argument if it is not one of this machine.
+  // unavailable if the address is in use, invalid_argument if it is not one of this machine, failed_precondition for a
+  // second call, and resource_exhausted where the process has no descriptors left.
   int open(const std::string& address);
   // Begins to accept connections.
   void start();

@@ -22,8 +22,8 @@
 //   gradus::train_and_evaluate(est, train, eval, {.here = &here});
 //
 // Chief and evaluator of a cluster without ps are two processes that share the model_dir and nothing else:
-// scripts/train_and_evaluate.sh starts both. Only one process of a role runs at a time: a second one raises, naming the
-// role.
+// scripts/train_and_evaluate.sh starts both. Only one chief (or master) and one evaluator run at a time: a second one
+// raises, naming the role.
 //
 // TensorFlow differs: here an evaluator with throttle_secs 0 that finds no new checkpoint waits a second before it
 // looks again, where TensorFlow's looks without a pause. A process that is alone and finds the training finished

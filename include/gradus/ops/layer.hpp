@@ -168,8 +168,9 @@ constexpr value embedding(value ids, const embedding_options& o) {
       g.variable("embeddings", {o.input_dim, o.output_dim}, {.init = o.embeddings_initializer, .type = o.type}), ids);
 }
 
-// Mean and variance (divided by n) over the axes. The variance's gradient takes the mean as fixed, which is exact:
-// the derivative of a sum of squared distances by their mean is 0.
+// Mean and variance (divided by n) over the axes. The variance's gradient takes the mean as fixed, as TensorFlow's
+// does: that is exact, since the derivative of a sum of squared distances by their mean is 0, but a second derivative
+// is not.
 struct moments_result {
   value mean, variance;
 };

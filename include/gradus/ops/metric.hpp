@@ -29,7 +29,8 @@ namespace metrics {
 struct options {
   value weights = {};          // none: 1; a scalar, or of the values' rank with extents 1 or equal
   std::string_view name = {};  // scope; empty: the function's name
-  dtype type = dtype::none;    // of variables and result; none: float64 if an operand is, else float32 as in TensorFlow
+  dtype type =
+      dtype::none;  // of variables and result; none: float64 if what is averaged is, else float32 as in TensorFlow
 };
 
 // Thresholds are given as a list in braces, or as a span or std::vector that is known when the program runs. This owns

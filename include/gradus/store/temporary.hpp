@@ -12,7 +12,8 @@
 // temporary (flock) from its creation until it has its name, and the kernel drops that lock when the process ends,
 // however it ends. A file that cannot be claimed is being written, and stays. (A child that was forked meanwhile shares
 // the claim: the temporary then counts as being written until the child has ended, too.) Where a file system has no
-// locks, clear_temporaries cannot tell and removes nothing.
+// locks, clear_temporaries cannot tell and removes nothing. Of more than 256 files that are published together, only
+// the first 256 are locked, since a process may hold only so many descriptors.
 #pragma once
 #include <functional>
 #include <span>

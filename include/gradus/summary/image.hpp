@@ -105,7 +105,7 @@ void normalize_image(std::span<const T> in, std::int64_t channels, const std::ar
 
 // Returns the first max_outputs images as <tag>/image/0, /1, ...; with max_outputs 1 the one image is <tag>/image.
 // Bytes are not changed; floats (float, double) are scaled for each image separately. Raises invalid_argument where the
-// extents do not match the number of pixels, or channels are not 1, 3 or 4.
+// extents do not match the number of pixels, channels are not 1, 3 or 4, or max_outputs is below 1.
 template <class T>
   requires std::floating_point<T> || std::same_as<T, std::uint8_t>
 summary_values image_summary(std::string_view tag, std::span<const T> pixels, const image_extents& e,
