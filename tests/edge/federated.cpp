@@ -3,7 +3,7 @@
 // Built with -DWITHOUT_ROUNDS it trains and walks over its variables, and no more.
 // beside -DWITHOUT_ROUNDS at most: 2700
 // links no heap and no exceptions
-// flash at most: 19630
+// flash at most: m4f 17140, m3 19630
 // ram at most: 5030
 #include <gradus/cluster/federated_member.hpp>
 #include <gradus/cpu/device.hpp>

@@ -1,7 +1,8 @@
 // One image at a time, and no array of gradients: a variable is updated as soon as its gradient is there.
 // table: the CNN at batch 1 | `release_gradients`
-// flash at most: 27400
-// ram at most: 48730
+// links no heap and no exceptions
+// flash at most: m4f 25500, m3 27190
+// ram at most: 48340
 // instructions at most: 667000
 #include "cnn.hpp"
 

@@ -31,7 +31,6 @@ struct gradient_life {};  // what becomes of a static stepper's gradients: one_b
 //
 // The compiler refuses ops that mix examples (a loss that is no mean over them), ops that change variables while they
 // compute (batch_norm in training), gradients that come as rows (embeddings), and a train op of the model's own.
-// they compute (batch_norm in training), gradients that come as rows (embeddings), a train op of the model's own.
 struct one_by_one {
   using policy_for = kind::gradient_life;
 };

@@ -2,7 +2,8 @@
 """Runs an image on an emulated board and its twin here; both must return 0 and print the same. Prints the image's size.
 
 A source may say of its images
-    // flash at most: 32768     // ram at most: 8192     bytes; ram without stack and heap          (with --budget)
+    // flash at most: m4f 32768, m3 34816     // ram at most: 8192     bytes; ram without stack and heap (with --budget
+                                              and the board's name; a budget lies within 3 % of what is used)
     // instructions at most: 2800000                     of a step that the program counts (count.hpp; --instructions)
     // beside -DWITHOUT_X at most: 2048                  more flash than the image that is built so (with --without)
     // links no heap and no exceptions                   none of the symbols below is in it
@@ -23,7 +24,7 @@ parser.add_argument("--machine", required=True)
 parser.add_argument("--bios")
 parser.add_argument("--size", required=True)
 parser.add_argument("--nm", required=True)
-parser.add_argument("--budget", action="store_true")
+parser.add_argument("--budget")
 parser.add_argument("--without")
 parser.add_argument("--instructions", action="store_true")
 parser.add_argument("--timeout", type=int, default=100)
@@ -66,9 +67,16 @@ if not here.stdout.strip():
     problems.append("nothing was said, so nothing was compared")
 source = open(a.source, encoding="utf-8").read()
 for name, used in (("flash", text + data), ("ram", data + bss)):
-    limit = re.search(rf"^// {name} at most: *(\d+)", source, re.M)
-    if a.budget and limit and used > int(limit.group(1)):
-        problems.append(f"{name}: {used} bytes, at most {limit.group(1)} were agreed")
+    agreed = re.search(rf"^// {name} at most: *(.*)", source, re.M)
+    if not a.budget or not agreed:
+        continue
+    limit = re.search(rf"\b{a.budget} (\d+)", agreed[1]) or re.match(r"(\d+)", agreed[1])
+    if not limit:
+        problems.append(f"{name}: no number of bytes is agreed for {a.budget}: {agreed[0]}")
+    elif used > int(limit[1]):
+        problems.append(f"{name}: {used} bytes, at most {limit[1]} were agreed")
+    elif int(limit[1]) > 1.03 * used + 64:
+        problems.append(f"{name}: {used} bytes, and {limit[1]} were agreed, more than 3 % above; lower the budget")
 if a.instructions:
     limit = re.search(r"^// instructions at most: *(\d+)", source, re.M)
     print(f"instructions of a step: {counted}")
@@ -76,6 +84,8 @@ if a.instructions:
         problems.append("no instructions were counted")
     elif max(counted) > int(limit.group(1)):
         problems.append(f"{max(counted)} instructions, at most {limit.group(1)} were agreed")
+    elif int(limit.group(1)) > 1.03 * max(counted):
+        problems.append(f"{max(counted)} instructions, and {limit.group(1)} were agreed, more than 3 % above; lower it")
 if a.without:
     limit = int(re.search(r"^// beside \S+ at most: *(\d+)", source, re.M).group(1))
     more = text + data - sum(size(a.without)[:2])
