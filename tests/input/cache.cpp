@@ -94,6 +94,22 @@ TEST_CASE("a file of another dataset, or damaged") {
   CHECK(said.find("remove the file, and it is written again") != std::string::npos);
 }
 
+TEST_CASE("a record that is longer than an element is an error before its bytes are read") {
+  const testing::temp_dir dir;
+  int reads = 0;
+  all_of(counted(reads).cache(dir / "kept"));
+  const std::vector<std::byte> file = read_file(posix{}, dir / "kept");
+  const std::size_t header = record_overhead_bytes + std::to_integer<std::size_t>(file[0]);
+  for (const std::size_t longer : {std::size_t{100'000}, std::size_t{1} << 24}) {
+    std::vector<std::byte> hostile(file.begin(), file.begin() + static_cast<std::ptrdiff_t>(header));
+    append_record(hostile, std::vector<std::byte>(longer));
+    hostile.insert(hostile.end(), file.end() - static_cast<std::ptrdiff_t>(record_overhead_bytes + 9), file.end());
+    put(dir / "kept", hostile);
+    const std::string said = message_of(status::data_loss, [&] { all_of(counted(reads).cache(dir / "kept")); });
+    CHECK(said.find("remove the file, and it is written again") != std::string::npos);
+  }
+}
+
 TEST_CASE("a file that was cut at any byte, or continued, is written again with a line, and never short") {
   const testing::temp_dir dir;
   const ints expected{0, 1, 2, 3};

@@ -69,3 +69,12 @@ TEST_CASE("settings that make no sense are refused") {
   steps::refused([&] { with(dynamic_loss_scale{.backoff_factor = 2}); }, "`backoff_factor` in (0, 1], found 2");
   steps::refused([&] { with(static_loss_scale{-1}); }, "`scale` > 0, found -1");
 }
+
+TEST_CASE("dynamic: an interval that becomes shorter than the good steps so far grows the scale at once") {
+  dynamic_loss_scale s{.initial = 2, .growth_interval = 1000};
+  for (int i = 0; i < 5; ++i) s.finish();
+  CHECK(s.value() == 2);
+  s.growth_interval = 3;
+  s.finish();
+  CHECK(s.value() == 4);
+}

@@ -15,11 +15,14 @@
 #include "../checkpoint/saving.hpp"
 #include "gradus/base/tasks.hpp"
 #include "gradus/checkpoint/background.hpp"
+#include "gradus/cpu/device.hpp"
 #include "gradus/input/dataset.hpp"
 #include "gradus/input/map.hpp"
 #include "gradus/input/range.hpp"
 #include "gradus/run/pool.hpp"
+#include "gradus/run/session.hpp"
 #include "gradus/session/looper.hpp"
+#include "gradus/session/queue_runner.hpp"
 #include "gradus/store/parallel.hpp"
 #include "gradus/summary/values.hpp"
 #include "gradus/summary/writer.hpp"
@@ -161,6 +164,23 @@ TEST_CASE("a saver in the background, a summary writer's queue, a looper") {
   coord.request_stop();
   coord.join();  // it does not wait for a thread that never was
   CHECK(calls == 0);
+}
+
+TEST_CASE("a queue runner: those of its threads that began end, with a coordinator and without") {
+  for (const bool coordinated : {true, false})
+    for (int had = 0; had < (coordinated ? 4 : 3); ++had) {
+      graph g;
+      graph_queue q(g, make_queue_spec(queue_kind::fifo, 2, {float32}, {.shapes = {{}}}));
+      queue_runner runner(q,
+                          {q.enqueue({g.constant(1.0)}), q.enqueue({g.constant(2.0)}), q.enqueue({g.constant(3.0)})});
+      session s{g};
+      coordinator<> coord;
+      const auto said =
+          refusal(had, [&] { const auto none = runner.create_threads(s, coordinated ? &coord : nullptr, true); });
+      CHECK(said.find("cannot begin a thread") != std::string::npos);
+      coord.request_stop();
+      coord.join();
+    }
 }
 
 TEST_CASE("checksums and copies by several threads are done by those that there are") {

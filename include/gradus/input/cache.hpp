@@ -60,6 +60,7 @@ private:
   static std::vector<std::byte> end_record(std::uint64_t count);
   std::vector<std::byte> bytes_at(any_file_system::handle h, std::uint64_t at, std::uint64_t n) const;
   void flush();
+  reader_limits limits() const;
   // Reads the record of the next element. Returns false at the end, which must come after as many elements as the last
   // record states.
   bool next();

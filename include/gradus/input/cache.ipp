@@ -68,8 +68,7 @@ GRADUS_BODY void cache_file::drop() {
 
 GRADUS_BODY bool cache_file::read(std::int64_t at, datum& to) {
   if (!in_ || at_ != at) {
-    in_.emplace(file_source<any_file_system>(any_file_system{}, path_),
-                reader_limits::none());  // elements may have any size
+    in_.emplace(file_source<any_file_system>(any_file_system{}, path_), limits());
     ended_ = false;
     if (in_->read(bytes_) != record_status::record || framed(bytes_) != header_)
       raise(status::failed_precondition, text("\"", path_, "\" is not the cache of this dataset (", to_text(spec_),
@@ -82,6 +81,15 @@ GRADUS_BODY bool cache_file::read(std::int64_t at, datum& to) {
   position_reader from(std::span<const std::byte>(bytes_).subspan(1), true);
   to.read(from, spec_);
   return true;
+}
+
+// Returns limits for records: the file may be another process's, or damaged. Elements of varying size may have any.
+GRADUS_BODY reader_limits cache_file::limits() const {
+  reader_limits all = reader_limits::none();
+  if (!has_fixed_size(spec_)) return all;
+  all.record_bytes = std::max<std::uint64_t>(4096, header_.size());  // beside the values: their names, types, extents
+  for (const component& c : spec_) all.record_bytes += size_bytes(c) + c.name.size() + 512;
+  return all;
 }
 
 GRADUS_BODY std::vector<std::byte> cache_file::framed(std::span<const std::byte> payload) {

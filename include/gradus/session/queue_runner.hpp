@@ -62,7 +62,8 @@ public:
   const std::vector<status>& queue_closed_exception_types() const;
 
   // Returns threads for this session, started if `start` is true. Returns an empty list while threads of an earlier
-  // call for the same session have not ended. Raises invalid_argument if the session is of another graph.
+  // call for the same session have not ended. Raises invalid_argument if the session is of another graph, and
+  // resource_exhausted if a thread cannot begin; the cancel op has then ended those that had begun.
   [[nodiscard]] std::vector<coordinated_thread> create_threads(base_session& s, any_coordinator* coord = nullptr,
                                                                bool start = false) const;
   // Returns the errors that ended threads without a coordinator, since the last create_threads that made threads.

@@ -47,7 +47,7 @@ struct queue_runner::made {
       while (coord == nullptr || !coord->should_stop()) s.run(op, {}, {.stop = stops});
     } catch (...) {
       const std::exception_ptr e = std::current_exception();
-      if (is_closed_type(e)) {
+      if (is_closed_type(e) || (stops != nullptr && stops->is_cancelled())) {
         if (one_less(s)) run_quietly(s, close_op);
         return;
       }
@@ -120,8 +120,15 @@ GRADUS_BODY std::vector<coordinated_thread> queue_runner::create_threads(base_se
                            made::run_quietly(s, keeps->cancel_op);
                            stops->cancel("a stop was requested", status::out_of_range);
                          });
-  if (start)
-    for (coordinated_thread& t : threads) t.start();
+  std::size_t begun = 0;
+  try {
+    for (; start && begun < threads.size(); ++begun) threads[begun].start();
+  } catch (...) {  // those that began may wait in the queue, and their objects wait for them
+    if (stops != nullptr) stops->cancel("a thread of its queue runner cannot begin", status::out_of_range);
+    made::run_quietly(s, m.cancel_op);
+    for (; begun < m.enqueue_ops.size(); ++begun) m.one_less(s);
+    throw;
+  }
   return threads;
 }
 

@@ -45,7 +45,7 @@ struct dynamic_loss_scale {
     if (bad) {
       scale = value() * backoff_factor, good_steps = 0;
       if (scale < smallest) scale = smallest;
-    } else if (++good_steps == growth_interval) {
+    } else if (++good_steps >= growth_interval) {  // the interval may vary
       scale = value() * growth_factor, good_steps = 0;
       if (scale > largest) scale = largest;
     }
