@@ -52,6 +52,12 @@ def value(words):
     return float(number) * {"K": 1e3, "M": 1e6}[unit]
 
 
+# Estimates, not measurements; docs/edge.md states what is assumed.
+def estimates(count):
+    cycles = 1.5 * count
+    return f"{cycles / 100e6 * 1000:.3g} ms", f"{cycles * 0.33e-9 * 1e3:.2g} mJ"
+
+
 def near(words, bytes_now):
     return abs(float(words.split()[0]) * 1000 - bytes_now) <= max(0.03 * bytes_now, 100)
 
@@ -64,7 +70,8 @@ for file in sorted((root / "tests/edge").glob("*.cpp")):
         (flash, ram), (flash_m3, _) = sizes(name, "m4f"), sizes(name, "m3")
         said = (f"`{name}.cpp`, {line[1]}", line[2])
         if not check:
-            rows.append((flash, [*said, *(f"{n / 1000:.1f} KB" for n in (flash, flash_m3, ram)), written(instructions(name))]))
+            steps = written(instructions(name))
+            rows.append((flash, [*said, *(f"{n / 1000:.1f} KB" for n in (flash, flash_m3, ram)), steps, *estimates(value(steps))]))
             continue
         row = on_page.pop(name, None)
         budget = int(re.search(r"^// instructions at most: *(\d+)", source, re.M)[1])
@@ -76,7 +83,8 @@ if check:
     wrong += [f"docs/edge.md: {name}.cpp says nothing of a table, and is in it" for name in on_page]
     print(*wrong, sep="\n", end="\n" if wrong else "")
     sys.exit(1 if wrong else 0)
-table = "| program | policies | flash, M4F | flash, M3 | ram | instructions |\n|---|---|--:|--:|--:|--:|\n"
+table = "| program | policies | flash, M4F | flash, M3 | ram | instructions | time, estimate | energy, estimate |\n"
+table += "|---|---|--:|--:|--:|--:|--:|--:|\n"
 table += "".join("| " + " | ".join(cells) + " |\n" for _, cells in sorted(rows))
 page.write_text(text[:a] + table + text[b:])
 print(table, end="")

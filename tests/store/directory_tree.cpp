@@ -5,7 +5,10 @@
 
 #include <doctest/doctest.h>
 
+#include <sys/wait.h>
+#include <unistd.h>
 #include <algorithm>
+#include <csignal>
 
 using namespace gradus;
 using namespace gradus::detail;
@@ -26,13 +29,41 @@ TEST_CASE("a directory gets its name when it is whole") {
     staged_directory d(posix{}, dir / "out/17");
     d.write("a.txt", bytes_of_text("one"));
     d.write("deep/er/b.txt", bytes_of_text("two"));
-    REQUIRE(names_in(dir / "out").size() == 1);
-    CHECK(is_temporary(names_in(dir / "out")[0]));
+    const auto during = names_in(dir / "out");  // the directory, and the mark of its writer
+    CHECK((during.size() == 2 &&
+           std::all_of(during.begin(), during.end(), [](const auto& n) { return is_temporary(n); })));
     CHECK(d.reveal(dir / "out/17"));
   }
   CHECK(names_in(dir / "out") == std::vector<std::string>{"17"});
   CHECK(names_in(dir / "out/17") == std::vector<std::string>{"a.txt", "deep"});
   CHECK(read_file(posix{}, dir / "out/17/deep/er/b.txt").size() == 3);
+}
+
+TEST_CASE("what a killed process left goes away with the next directory, and a living one's stays") {
+  testing::temp_dir dir;
+  make_directories(posix{}, dir / "out");
+  publish(posix{}, dir / "out/precious.gradus-tmp-", "no temporary");
+  for (int i = 0; i < 3; ++i) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      staged_directory d(posix{}, dir / "out/17");
+      d.write("deep/a.txt", bytes_of_text("one"));
+      ::kill(::getpid(), SIGKILL);
+    }
+    int how = 0;
+    REQUIRE(::waitpid(child, &how, 0) == child);
+    CHECK(names_in(dir / "out").size() == 3);  // one is there, however many were killed before
+  }
+  staged_directory lives(posix{}, dir / "out/18");
+  lives.write("b.txt", bytes_of_text("two"));
+  {
+    staged_directory d(posix{}, dir / "out/17");
+    d.write("a.txt", bytes_of_text("one"));
+    CHECK(d.reveal(dir / "out/17"));
+  }
+  CHECK(lives.reveal(dir / "out/18"));
+  CHECK(names_in(dir / "out") == std::vector<std::string>{"17", "18", "precious.gradus-tmp-"});
+  CHECK(names_in(dir / "out/18") == std::vector<std::string>{"b.txt"});
 }
 
 TEST_CASE("nothing is replaced, and what got no name goes away") {

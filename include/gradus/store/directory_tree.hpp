@@ -6,12 +6,14 @@
 #include <vector>
 
 #include "file.hpp"
+#include "temporary.hpp"
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
 // A directory under a temporary name. Its files are written and synced one by one in "<path>.gradus-tmp-<number>";
-// `reveal` renames that. The files of a killed process stay under the temporary name, which no reader takes for an
-// export.
+// `reveal` renames that. No reader takes a temporary name for an export. A claimed temporary file of that name marks
+// the directory's writer as alive: what a killed process left is removed by the next staged_directory beside it, where
+// the file system has claims (temporary.hpp).
 class staged_directory {
 public:
   staged_directory(any_file_system fs, std::string path);
@@ -30,7 +32,8 @@ public:
 
 private:
   any_file_system fs_;
-  std::string name_;  // empty: it is revealed
+  std::string name_;     // empty: it is revealed
+  temporary_file mark_;  // says that its writer is alive
 };
 
 // Removes a directory and all that is in it; links are removed, not followed. If the directory does not exist, that is

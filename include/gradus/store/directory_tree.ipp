@@ -6,10 +6,19 @@
 namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY staged_directory::staged_directory(any_file_system fs, std::string path) : fs_(std::move(fs)) {
-  make_directories(fs_, directory_of(path));
+  const std::string above = directory_of(path);
+  make_directories(fs_, above);
+  std::vector<std::string> names;
+  if (uninterrupted([&] { return fs_.list(above, names); }) == 0)
+    clear_temporaries(fs_, above, names, [&](std::string_view marked, const std::string&) {
+      return is_temporary(marked) && !remove_tree(fs_, join_path(above, std::string(marked)));
+    });
   for (int tries = 0;; ++tries) {
     std::string name = temporary_name(path, fresh_number());
+    if (fs_.claims())
+      if (const file_problem p = mark_.create(fs_, name)) raise(p);
     const int e = uninterrupted([&] { return fs_.make_directory(name); });
+    if (e != 0) mark_.discard(fs_);
     if (e == EEXIST && tries < 100) continue;
     if (e != 0) raise({e, "create the directory", std::move(name)});
     name_ = std::move(name);
@@ -19,6 +28,7 @@ GRADUS_BODY staged_directory::staged_directory(any_file_system fs, std::string p
 
 GRADUS_BODY staged_directory::~staged_directory() {
   if (!name_.empty()) static_cast<void>(remove_tree(fs_, name_));
+  mark_.discard(fs_);
 }
 
 GRADUS_BODY std::string staged_directory::place_for(const std::string& file) {
@@ -42,6 +52,7 @@ GRADUS_BODY bool staged_directory::reveal(const std::string& path) {
   if (e == EEXIST || e == ENOTEMPTY || e == ENOTDIR) return false;
   if (e != 0) raise({e, "rename", name_});
   name_.clear();
+  mark_.discard(fs_);
   const std::string above = directory_of(path);
   if (const int synced = uninterrupted([&] { return fs_.sync_directory(above); }); synced != 0)
     raise({synced, "sync the directory", above, true});
