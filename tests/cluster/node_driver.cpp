@@ -533,6 +533,31 @@ TEST_CASE("messages go to the decider or the shard by their kind, and large ones
   CHECK(lent == "push pulled begin fetched ");
 }
 
+TEST_CASE("values that a shard has lent to workers are withdrawn when it ends; those of another shard stay") {
+  const cluster_shape shape{2, 2};
+  local_network network(shape, task_system{});
+  number_store store;
+  const std::vector<std::byte> values(4096);
+  wire_slice lent[1];
+  lent[0].bytes = values;
+  const auto lend = [&](std::uint32_t from, std::uint32_t to) {
+    protocol_message m{};
+    m.kind = message_kind::pulled, m.from = from, m.to = to, m.parts = lent;
+    network.post(m);
+  };
+  const std::uint32_t first = shape.node_of(0), second = shape.node_of(1);
+  {
+    const server_node<number_store> ends(network, {.number = 1, .shape = shape, .needs_begin = true}, {}, store);
+    lend(1, first), lend(0, first), lend(1, second), lend(1, second);
+  }
+  CHECK(network.inbox(first).counts().withdrawn == 1);
+  CHECK(network.inbox(second).counts().withdrawn == 2);
+  int left = 0;
+  while (network.inbox(first).take([&](const protocol_message& m) { left += m.from == 0 ? 1 : 100; }, at_once)) {
+  }
+  CHECK(left == 1);
+}
+
 TEST_CASE("a parameter server whose disk is full ends the cluster, and its log has all that was acknowledged") {
   const cluster_shape shape{2, 2};
   const decider_options how = decides_by(asynchronous{}, shape);

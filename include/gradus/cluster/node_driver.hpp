@@ -25,10 +25,12 @@ public:
 
   mailbox& inbox(std::uint32_t node) override { return *boxes_[node]; }
   // Large messages are lent, so a worker withdraws its push before it changes the memory, and a shard calls part_with
-  // before its values change.
+  // before its values change, and withdraws them when it ends.
   void post(const protocol_message& m) override;
   void withdraw(std::uint32_t from) override {
-    for (std::uint32_t k = 0; k < shape_.shards; ++k) boxes_[k]->withdraw(from);
+    const bool is_shard = from < shape_.shards;
+    const std::size_t first = is_shard ? shape_.shards : 0, last = is_shard ? boxes_.size() : shape_.shards;
+    for (std::size_t k = first; k < last; ++k) boxes_[k]->withdraw(from);
   }
   void part_with(std::uint32_t from) override {
     for (std::size_t k = shape_.shards; k < boxes_.size(); ++k) boxes_[k]->part_with(from);
@@ -92,7 +94,10 @@ public:
       decider_.emplace(decides, static_cast<protocol_outside&>(*this), network.now());
     if (log_ != nullptr) recover();
   }
-  ~server_node() { network_->inbox(number_).retire(); }
+  ~server_node() {
+    network_->withdraw(number_);  // values that are lent to workers lie in the store, which may end with this node
+    network_->inbox(number_).retire();
+  }
   // Runs until all workers have left, or the cluster has ended otherwise.
   void run() {
     mailbox& box = network_->inbox(number_);
