@@ -151,6 +151,7 @@ void sweep(const Composed& p, const typename Composed::template constants<T>& c,
   const detail::ready_step<N, Composed> k(c, scale);
   const detail::mirror_pointers<T, Composed::mirror_count> m(mirrors);
   constexpr auto slots = std::make_index_sequence<Composed::slot_count>{};
+  // Inlining is forced, since -Os would leave calls that read each pointer through a closure at every element.
   detail::in_form(
       p, [&](const auto& rule) __attribute__((always_inline)) {
         detail::for_registers<N>(
