@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Writes the table of docs/edge.md that says what programs of tests/edge take on a board: flash and ram of the images in a
-build, and the instructions of a step, which qemu counts.
+build, the stack, and the instructions of a step, which qemu counts.
 
     tools/edge_programs.py build/g++             writes (the targets edge_*_m4f and edge_*_m3 have to be built)
     tools/edge_programs.py build/g++ --check     tells whether the page is current, within 3 % (compilers differ): flash and
-                                                 ram are measured again, and the instructions on the page are those that
-                                                 the program's budget allows
+                                                 ram are measured again, and stack and instructions on the page are those
+                                                 that the program's budgets allow
 
 A program is in the table if its source has a line
     // table: what it is | its policies"""
@@ -36,11 +36,12 @@ def sizes(name, board):
     return code + data, data + bss
 
 
-def instructions(name):
+def instructions_and_stack(name):
     said = subprocess.run(["qemu-system-arm", "-M", "mps2-an386", "-semihosting-config", "enable=on,target=native", "-display",
                            "none", "-serial", "none", "-monitor", "none", "-icount", "shift=0", "-kernel",
                            build / f"{name}_m4f.elf"], capture_output=True, text=True, cwd=build / "few", timeout=1800)
-    return max(int(n, 16) for n in re.findall(r"^# instructions (\w+)$", said.stdout + said.stderr, re.M))
+    said = said.stdout + said.stderr
+    return (max(int(n, 16) for n in re.findall(rf"^# {what} (\w+)$", said, re.M)) for what in ("instructions", "stack"))
 
 
 def written(n):
@@ -70,21 +71,23 @@ for file in sorted((root / "tests/edge").glob("*.cpp")):
         (flash, ram), (flash_m3, _) = sizes(name, "m4f"), sizes(name, "m3")
         said = (f"`{name}.cpp`, {line[1]}", line[2])
         if not check:
-            steps = written(instructions(name))
-            rows.append((flash, [*said, *(f"{n / 1000:.1f} KB" for n in (flash, flash_m3, ram)), steps, *estimates(value(steps))]))
+            count, stack = instructions_and_stack(name)
+            steps = written(count)
+            sizes_said = (f"{n / 1000:.1f} KB" for n in (flash, flash_m3, ram, stack))
+            rows.append((flash, [*said, *sizes_said, steps, *estimates(value(steps))]))
             continue
         row = on_page.pop(name, None)
-        budget = int(re.search(r"^// instructions at most: *(\d+)", source, re.M)[1])
+        budget, stack = (int(re.search(rf"^// {what} at most: *(\d+)", source, re.M)[1]) for what in ("instructions", "stack"))
         if (not row or row[:2] != said or not all(map(near, row[2:5], (flash, flash_m3, ram)))
-                or not budget / 1.05 <= value(row[5]) <= budget):
-            wrong.append(f"docs/edge.md: expected {name}.cpp with {flash}, {flash_m3} and {ram} bytes and at most {budget} "
-                         f"instructions, it has {row}; run tools/edge_programs.py BUILD")
+                or not near(row[5], stack) or not budget / 1.05 <= value(row[6]) <= budget):
+            wrong.append(f"docs/edge.md: expected {name}.cpp with {flash}, {flash_m3} and {ram} bytes, at most {stack} "
+                         f"of stack and {budget} instructions, it has {row}; run tools/edge_programs.py BUILD")
 if check:
     wrong += [f"docs/edge.md: {name}.cpp says nothing of a table, and is in it" for name in on_page]
     print(*wrong, sep="\n", end="\n" if wrong else "")
     sys.exit(1 if wrong else 0)
-table = "| program | policies | flash, M4F | flash, M3 | ram | instructions | time, estimate | energy, estimate |\n"
-table += "|---|---|--:|--:|--:|--:|--:|--:|\n"
+table = "| program | policies | flash, M4F | flash, M3 | ram | stack, M4F | instructions | time, estimate | energy, estimate |\n"
+table += "|---|---|--:|--:|--:|--:|--:|--:|--:|\n"
 table += "".join("| " + " | ".join(cells) + " |\n" for _, cells in sorted(rows))
 page.write_text(text[:a] + table + text[b:])
 print(table, end="")

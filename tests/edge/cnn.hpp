@@ -69,5 +69,6 @@ int learn(Trainer& trainer, int steps) {
   for (float w : trainer.template variable<"logits/kernel">()) weights.add(w);
   for (float p : trainer.template predict<"logits">()) weights.add(p);
   board::say("weights and predictions", weights.word);
+  board::say_stack();
   return last < 0.5f * first ? 0 : 1;
 }

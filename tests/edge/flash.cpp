@@ -93,6 +93,7 @@ int main() {
     return 1;
 #else
   gradus::flash_store flash{chip{}};
+  static_assert(sizeof flash <= 128);
   if (flash.open(trainer) != gradus::flash_status::empty) return 1;
   if (flash.save(trainer) != gradus::flash_status::ok) return 2;
 #endif

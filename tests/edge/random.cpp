@@ -1,4 +1,5 @@
 // The random words and numbers of a stream are the same on every machine.
+// boards: M0 too
 // links no heap and no exceptions
 // flash at most: m4f 3000, m3 3800
 // ram at most: 10

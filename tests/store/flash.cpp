@@ -229,6 +229,50 @@ TEST_CASE("flash: a power cut at any instant leaves one whole step, never older 
   CHECK(newer > 0);
 }
 
+TEST_CASE("flash: a power cut inside format leaves the newest save or none, and format can be called again") {
+  std::mt19937 random(19);
+  int kept = 0, gone = 0;
+  for (const auto& [bytes, sectors] : {std::pair{1024u, 2u}, {512u, 4u}, {256u, 7u}, {64u, 18u}})
+    for (std::int64_t saves = 0; saves <= 9; ++saves) {
+      cells before(bytes, sectors);
+      for (std::int64_t n = 1; n <= saves; ++n) REQUIRE(save(before, n) == flash_status::ok);
+      const bool foreign = saves == 9;  // what the sectors hold is somebody else's
+      if (foreign)
+        for (auto& b : before.bytes) b = static_cast<std::byte>(random());
+      for (int at = 0; at < static_cast<int>(sectors); ++at)
+        for (int way = 0; way < 20; ++way) {
+          cells flash = before;
+          flash.random.seed(random()), flash.in_order = way % 2 == 0, flash.left = at;
+          {
+            flash_store store(chip{&flash});
+            trained t;
+            store.open(t);
+            REQUIRE_THROWS_AS(store.format(), power_cut);
+          }
+          flash.left = -1;
+          flash_status said{};
+          const auto found = opened(flash, &said);
+          if (found == -1)
+            ++gone;
+          else
+            ++kept;
+          REQUIRE_MESSAGE((found == -1 || (!foreign && saves != 0 && found == saves)), "sector ", bytes, ", saves ",
+                          saves, ", erase ", at, ": step ", found);
+          REQUIRE((found == saves || said == flash_status::empty || said == flash_status::damaged ||
+                   (foreign && said == flash_status::foreign)));
+          flash_store store(chip{&flash});
+          trained t;
+          store.open(t);
+          REQUIRE(store.format() == flash_status::ok);
+          REQUIRE(save(flash, 77) == flash_status::ok);
+          REQUIRE(opened(flash) == 77);
+          REQUIRE(flash.refused == 0);
+        }
+    }
+  CHECK(kept > 0);
+  CHECK(gone > 0);
+}
+
 TEST_CASE("flash: a long life with cuts") {
   for (const auto& [bytes, sectors] : {std::pair{512u, 4u}, {256u, 11u}}) {
     cells flash(bytes, sectors);

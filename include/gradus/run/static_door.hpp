@@ -27,7 +27,7 @@ template <class... Policies>
 using static_policies_fit =
     std::conjunction<policies_fit<kinds_and<update_kinds, kind::memory, kind::gate, kind::precision, kind::arithmetic,
                                             kind::subnormals, kind::recomputation, kind::pooling, kind::activations,
-                                            kind::gradient_life, kind::slot_storage>,
+                                            kind::gradient_life, kind::slot_storage, kind::memory_limit>,
                                   Policies...>,
                      static_batch_is_given<Policies...>, static_rule_is_given<Policies...>,
                      one_rule_fits<policy_of<kind::rule, no_rule, Policies...>>,
@@ -45,14 +45,18 @@ struct static_update_fits {
 };
 // A policy that needs all gradients at once excludes their release one by one.
 template <class... Policies>
+inline constexpr bool needs_norm_of_all = update_among<Policies...>::needs_norm;
+template <class... Policies>
+inline constexpr bool gates_graph = policy_of<kind::gate, gate_op, Policies...>::value == gating::graph;
+template <class... Policies>
 struct static_release_fits {
-  using update = update_among<Policies...>;
-  static constexpr bool gated = policy_of<kind::gate, gate_op, Policies...>::value == gating::graph;
-  static constexpr bool value = !releases<Policies...> || (!update::needs_norm && !gated);
-  static_assert(!releases<Policies...> || !update::needs_norm,
+  static constexpr bool without_norm = !releases<Policies...> || !needs_norm_of_all<Policies...>;
+  static constexpr bool without_gate = !releases<Policies...> || !gates_graph<Policies...>;
+  static constexpr bool value = without_norm && without_gate;
+  static_assert(without_norm,
                 "gradus: release_gradients updates a variable before the other gradients are there, and this clip by "
                 "the global norm, loss scale or not_finite needs all of them; leave one of the two out.");
-  static_assert(!releases<Policies...> || !gated,
+  static_assert(without_gate,
                 "gradus: release_gradients updates a variable before the other gradients are there, and gate_graph "
                 "waits for all of them; leave one of the two out.");
 };
@@ -64,14 +68,19 @@ inline constexpr bool computes_variable_from_slots = [] {
   else
     return requires { requires R::variable_from_slots; };
 }();
+// Whether slots of these policies may be stored as bfloat16, and as int8.
+template <class... Policies>
+inline constexpr bool updates_numbers = [] {
+  using update = update_among<Policies...>;
+  return update::uniform && (!update::has_evaluation_copy || update::first_type::has_average);
+}();
+template <class... Policies>
+inline constexpr bool slots_may_be_codes = !computes_variable_from_slots<policy_of<kind::rule, no_rule, Policies...>>;
 template <class... Policies>
 struct static_slots_fit {
-  using update = update_among<Policies...>;
-  using rule = policy_of<kind::rule, no_rule, Policies...>;
   static constexpr dtype type = stored_slot_type<Policies...>;
-  static constexpr bool on_numbers =
-      type == float32 || (update::uniform && (!update::has_evaluation_copy || update::first_type::has_average));
-  static constexpr bool exact = type != int8 || !computes_variable_from_slots<rule>;
+  static constexpr bool on_numbers = type == float32 || updates_numbers<Policies...>;
+  static constexpr bool exact = type != int8 || slots_may_be_codes<Policies...>;
   static constexpr bool value = on_numbers && exact;
   static_assert(on_numbers,
                 "gradus: slots<bfloat16> and slots<int8> take rules on numbers, with or without a clip by the global "
@@ -89,6 +98,7 @@ struct static_model_fits : model_fits<Build, static_options<mode::train, Policie
 // It has the members that a program uses as constants too, so that the compiler reports only why it was refused.
 struct refused_stepper {
   static constexpr std::size_t variable_bytes = 1, memory_bytes = 1;
+  static constexpr static_memory memory_parts{};
 };
 
 }  // namespace detail

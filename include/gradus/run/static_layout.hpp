@@ -22,7 +22,8 @@
 namespace gradus::inline GRADUS_BUILD {
 
 namespace kind {
-struct memory {};  // where a run's tensors are: static_batch<N>
+struct memory {};        // where a run's tensors are: static_batch<N>
+struct memory_limit {};  // how much memory they may take: memory_at_most<N>
 }  // namespace kind
 
 // Every step has N examples, and its tensors are inside the object that runs it.
@@ -31,6 +32,12 @@ struct static_batch {
   static_assert(N >= 1, "gradus: static_batch<N> needs at least one example.");
   using policy_for = kind::memory;
   static constexpr std::int64_t size = N;
+};
+
+// The bytes of a static stepper's tensors by what they are for; `slots` are those of the rule, with averages and sums
+// of gradients, and `step` is what a step computes and the backward pass reads.
+struct static_memory {
+  std::size_t variables = 0, gradients = 0, slots = 0, inputs = 0, step = 0;
 };
 
 // A name as a template argument: input<"x">().
@@ -125,6 +132,10 @@ struct static_layout {
   [[gnu::always_inline]] constexpr std::size_t mirror(std::size_t k, std::size_t offset = 0) const {
     if (k < stored.count) return mirrors + stored.values_at(k, offset);
     return mirrors + stored_bytes + (k - stored.count) * trainable_bytes + offset;
+  }
+  constexpr static_memory parts(std::size_t mirror_count) const {
+    const std::size_t inputs = mirror(mirror_count);
+    return {gradients, mirrors - gradients, inputs - mirrors, scratch - inputs, bytes - scratch};
   }
   // Returns the offset of the tensor of node `id`.
   template <class G>

@@ -13,6 +13,7 @@
 // while running. The numbers are those of a stepper (run/stepper.hpp), bit for bit.
 #pragma once
 #include "device.hpp"
+#include "memory_limit.hpp"
 #include "static_door.hpp"
 #include "static_stepper.hpp"
 
@@ -25,6 +26,9 @@ auto make_static_stepper(Policies... policies) {
     return detail::refused_stepper{};
   else if constexpr (!detail::static_model_fits<Build, Policies...>::value) {
     static_assert(detail::static_model_fits<Build, Policies...>::page::value);
+    return detail::refused_stepper{};
+  } else if constexpr (!detail::memory_fits<Build, Device, Policies...>::value) {
+    static_assert(detail::memory_fits<Build, Device, Policies...>::page::value);
     return detail::refused_stepper{};
   } else
     return static_stepper<Build, Device, Policies...>(policies...);

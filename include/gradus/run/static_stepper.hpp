@@ -18,9 +18,8 @@
 namespace gradus::inline GRADUS_BUILD {
 
 // make_static_stepper makes this class, and refuses arguments that do not fit. They are a model function, a device, and
-// policies: static_batch<N>, a rule, and optionally a schedule, a clip, an average, a loss scale, a gate, a precision,
-// an arithmetic, the lifetime of gradients (run/gradient_life.hpp). The object is neither copied nor moved. Its size is
-// memory_bytes and a little more; as a global it takes none of the program's image.
+// policies: static_batch<N>, a rule, and optionally a schedule, a clip, an average, a loss scale, a gate and others
+// (docs/policies.md). The object is not copied or moved; as a global it takes none of the program's image.
 template <auto Build, class Device, class... Policies>
 class static_stepper {
   using update_type = detail::update_among<Policies...>;
@@ -44,6 +43,7 @@ private:
 public:
   // The bytes of all tensors: variables, gradients, slots, inputs, and the larger of a step's and a prediction's.
   static constexpr std::size_t memory_bytes = layout.bytes;
+  static constexpr static_memory memory_parts = layout.parts(update_type::mirror_count);
   static constexpr std::size_t variable_bytes = detail::float_bytes(kept);  // of float32; 0 if others are trained
 
   [[gnu::always_inline]] explicit static_stepper(Policies... policies)

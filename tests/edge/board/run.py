@@ -5,6 +5,7 @@ A source may say of its images
     // flash at most: m4f 32768, m3 34816     // ram at most: 8192     bytes; ram without stack and heap (with --budget
                                               and the board's name; a budget lies within 3 % of what is used)
     // instructions at most: 2800000                     of a step that the program counts (count.hpp; --instructions)
+    // stack at most: 1200                               of the whole program on the same board (count.hpp)
     // beside -DWITHOUT_X at most: 2048                  more flash than the image that is built so (with --without)
     // links no heap and no exceptions                   none of the symbols below is in it
     // links no double                                   nor a routine of the compiler for doubles"""
@@ -50,6 +51,7 @@ board = subprocess.run([a.qemu, "-M", a.machine, *(["-bios", a.bios] if a.bios e
 here = subprocess.run([a.twin], capture_output=True, text=True, timeout=a.timeout, cwd=a.folder)
 said = board.stdout + board.stderr  # semihosting's console is one or the other, after the version of qemu
 counted = [int(n, 16) for n in re.findall(r"^# instructions (\w+)$", said, re.M)]
+stack = [int(n, 16) for n in re.findall(r"^# stack (\w+)$", said, re.M)]
 said = re.sub(r"^# .*\n", "", said, flags=re.M)  # what this board alone says
 
 text, data, bss = size(a.image)
@@ -66,8 +68,15 @@ if said != here.stdout:
 if not here.stdout.strip():
     problems.append("nothing was said, so nothing was compared")
 source = open(a.source, encoding="utf-8").read()
-for name, used in (("flash", text + data), ("ram", data + bss)):
+measured = [("flash", text + data), ("ram", data + bss)]
+if a.instructions:
+    measured += [("stack", stack[0])] if stack else []
+    if not stack:
+        problems.append("the stack was not measured: board::say_stack() belongs at the end of the program")
+for name, used in measured:
     agreed = re.search(rf"^// {name} at most: *(.*)", source, re.M)
+    if name == "stack" and not agreed:
+        problems.append(f"stack: {used} bytes, and the program agrees to none")
     if not a.budget or not agreed:
         continue
     limit = re.search(rf"\b{a.budget} (\d+)", agreed[1]) or re.match(r"(\d+)", agreed[1])

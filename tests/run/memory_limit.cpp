@@ -1,0 +1,126 @@
+// one thread: nothing here runs at the same time
+#include <gradus/ops/layer.hpp>
+#include <gradus/run/memory_limit.hpp>
+#include <gradus/update/accumulate.hpp>
+#include <gradus/update/clip.hpp>
+#include <gradus/update/loss_scale.hpp>
+#include <gradus/update/rules/adam.hpp>
+#include <gradus/update/rules/ftrl.hpp>
+
+#include <charconv>
+#include <cstdint>
+#include <string>
+
+#include "static_compare.hpp"
+
+using namespace static_test;
+
+namespace {
+template <auto Build, class... Policies>
+using stepper_of = static_stepper<Build, default_device, Policies...>;
+template <auto Build, class... Policies>
+inline constexpr bool fits = detail::memory_fits<Build, default_device, Policies...>::value;
+// What the error of these policies says, beside a limit of one byte.
+template <auto Build, class... Policies>
+std::string sentence_of() {
+  constexpr auto& text = detail::memory_sentence<Build, default_device, Policies..., memory_at_most<1>>::value;
+  return {text.refusal, static_cast<std::size_t>(text.size.refusal)};
+}
+std::size_t number_after(const std::string& text, const std::string& words) {
+  const std::size_t at = text.find(words + " ");
+  std::size_t n = 0;
+  if (at != std::string::npos) std::from_chars(&text[at] + words.size() + 1, text.data() + text.size(), n);
+  return n;
+}
+
+constexpr auto with_table = [](graph& g) {
+  const auto ids = g.placeholder("ids", {batch, 3}, int32);
+  const auto h = reshape(embedding(ids, {.input_dim = 20, .output_dim = 6, .name = "table"}), {batch, 18});
+  return model_spec{.loss = reduce_mean(square(dense(h, {.units = 40}))), .metrics = {}, .predictions = {}};
+};
+}  // namespace
+
+// The limit counts the object, with what the optimizer remembers; the stepper that just fits is accepted.
+static_assert(fits<images, static_batch<4>, adam, memory_at_most<sizeof(stepper_of<images, static_batch<4>, adam>)>>);
+static_assert(
+    !fits<images, static_batch<4>, adam, memory_at_most<sizeof(stepper_of<images, static_batch<4>, adam>) - 1>>);
+static_assert(fits<images, static_batch<4>, adam>);
+
+TEST_CASE("memory_parts are all of memory_bytes, and each is what its name says") {
+  const auto check = []<class S>(const S*) {
+    constexpr static_memory p = S::memory_parts;
+    CHECK(p.variables + p.gradients + p.slots + p.inputs + p.step == S::memory_bytes);
+    return p;
+  };
+  constexpr stepper_of<images, static_batch<4>, adam>* plain = nullptr;
+  const static_memory whole = check(plain);
+  CHECK(whole.slots == 2 * whole.gradients);  // m and v
+  CHECK(whole.variables >= whole.gradients);
+  CHECK(whole.inputs >= 4 * 64 * sizeof(float));
+  constexpr stepper_of<images, static_batch<4>, adam, release_gradients>* released = nullptr;
+  CHECK(check(released).gradients == 0);
+  constexpr stepper_of<images, static_batch<4>, adam, gradus::slots<bfloat16>>* halved = nullptr;
+  CHECK(2 * check(halved).slots == whole.slots);
+  constexpr stepper_of<images, static_batch<4>, adam, one_by_one>* each = nullptr;
+  CHECK(check(each).step < whole.step);
+  CHECK(check(each).gradients == whole.gradients);
+  constexpr stepper_of<with_table, static_batch<4>, adam>* table = nullptr;
+  check(table);
+}
+
+TEST_CASE("the error gives the bytes, the limit, and what each policy would make of them") {
+  const std::string text = sentence_of<images, static_batch<4>, adam>();
+  INFO(text);
+  using one = stepper_of<images, static_batch<4>, adam, memory_at_most<1>>;
+  CHECK(number_after(text, "takes") == sizeof(one));
+  CHECK(number_after(text, "allowed are") == 1);
+  CHECK(number_after(text, "variables") == one::memory_parts.variables);
+  CHECK(number_after(text, "gradients") == one::memory_parts.gradients);
+  CHECK(number_after(text, "slots") == one::memory_parts.slots);
+  CHECK(number_after(text, "inputs") == one::memory_parts.inputs);
+  CHECK(number_after(text, "a step") == one::memory_parts.step);
+  CHECK(number_after(text, "static_batch<1>") == sizeof(stepper_of<images, static_batch<1>, adam>));
+  CHECK(number_after(text, "one_by_one") == sizeof(stepper_of<images, static_batch<4>, adam, one_by_one>));
+  CHECK(number_after(text, "release_gradients") ==
+        sizeof(stepper_of<images, static_batch<4>, adam, release_gradients>));
+  CHECK(number_after(text, "slots<bfloat16>") ==
+        sizeof(stepper_of<images, static_batch<4>, adam, gradus::slots<bfloat16>>));
+  CHECK(number_after(text, "slots<int8>") == sizeof(stepper_of<images, static_batch<4>, adam, gradus::slots<int8>>));
+}
+
+TEST_CASE("the error offers nothing that would be refused, that is there, or that does not help") {
+  const auto offers = [](const std::string& text, const char* policy) {
+    INFO(text);
+    return text.find(std::string("with ") + policy + " ") != std::string::npos;
+  };
+  const std::string normed = sentence_of<images, static_batch<4>, adam, clip_by_global_norm>();
+  CHECK(!offers(normed, "release_gradients"));
+  CHECK(offers(normed, "one_by_one"));
+  CHECK(offers(normed, "slots<int8>"));
+  const std::string gated = sentence_of<images, static_batch<4>, adam, gate_graph>();
+  CHECK(!offers(gated, "release_gradients"));
+  const std::string codes = sentence_of<images, static_batch<4>, ftrl>();
+  CHECK(offers(codes, "slots<bfloat16>"));
+  CHECK(!offers(codes, "slots<int8>"));
+  const std::string summed = sentence_of<images, static_batch<4>, adam, accumulate>();
+  CHECK(!offers(summed, "slots<bfloat16>"));
+  CHECK(!offers(summed, "slots<int8>"));
+  const std::string scaled = sentence_of<images, static_batch<4>, adam, dynamic_loss_scale>();
+  CHECK(!offers(scaled, "release_gradients"));
+  CHECK(!offers(scaled, "slots<int8>"));
+  const std::string rows = sentence_of<with_table, static_batch<4>, adam>();
+  CHECK(!offers(rows, "one_by_one"));
+  CHECK(!offers(rows, "slots<bfloat16>"));
+  CHECK(offers(rows, "static_batch<1>"));
+  const std::string single = sentence_of<images, static_batch<1>, adam, release_gradients, gradus::slots<int8>>();
+  CHECK(!offers(single, "static_batch<1>"));
+  CHECK(!offers(single, "one_by_one"));
+  CHECK(!offers(single, "release_gradients"));
+  CHECK(!offers(single, "slots<bfloat16>"));
+  CHECK(single.find("fused_pooling") != std::string::npos);
+}
+
+TEST_CASE("a stepper within its limit trains with the bits of one without") {
+  auto s = make_static_stepper<images>(static_batch<4>{}, adam{.rate = 0.01}, memory_at_most<100'000>{});
+  same_bits<images, fast>(s, 4, microbatch{1}, adam{.rate = 0.01});
+}
