@@ -144,7 +144,7 @@ TEST_CASE("bundle_decode: entries whose fields are forged") {
   CHECK(says(changed([](auto& e) { e.dims = {huge}; }), "do not take"));                         // * 4 wraps
   CHECK(says(changed([](auto& e) { e.dims = {(std::int64_t{1} << 62) + 2}; }), "do not take"));  // * 4 wraps to 8
   CHECK(says(changed([](auto& e) { e.dims.assign(255, 1); }), "more than 254"));
-  CHECK(says(changed([](auto& e) { e.type = 10, e.dims = {8}; }), "neither 0 nor 1"));
+  CHECK(changed([](auto& e) { e.type = 10, e.dims = {8}; }).empty());  // a bool of other bytes is opaque
   CHECK(says(changed([](auto& e) { e.slices = {{{0, 1}}}; }), "bytes of its own"));
 
   const auto raw = [](std::string_view digits) { return forgery().with("w", digits).problem(); };

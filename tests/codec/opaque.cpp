@@ -309,6 +309,48 @@ TEST_CASE("bundles of every type of TensorFlow's") {
   }
 }
 
+TEST_CASE(
+    "a bool of other bytes than 0 and 1, or extents too large beside a 0, make one tensor opaque and no file bad") {
+  const float two[2] = {1, 2};
+  const std::uint8_t bytes[3] = {0, 2, 1};
+  const auto check = [&](const decoded& d, bool empty_too) {
+    REQUIRE_MESSAGE(d.ok(), d.problem);
+    const auto& all = d.content.records;
+    REQUIRE(all.size() == (empty_too ? 3 : 2));
+    const auto find = [&](std::string_view name) -> const record& {
+      return *std::find_if(all.begin(), all.end(), [&](const record& r) { return r.name == name; });
+    };
+    CHECK(find("w").type == float32);
+    REQUIRE(find("truth").opaque);
+    CHECK(*find("truth").opaque == opaque_kind{"bool", {3}});
+    CHECK(std::memcmp(find("truth").bytes.data(), bytes, 3) == 0);
+    CHECK(d.warning.find("\"truth\" is kept as it is and not read (opaque): a byte of it is neither 0 nor 1") !=
+          std::string::npos);
+    if (empty_too) {
+      REQUIRE(find("none").opaque);
+      CHECK(*find("none").opaque == opaque_kind{"float32", {0, std::int64_t{1} << 40, std::int64_t{1} << 40}});
+    }
+    check_all_carry(d.content);
+  };
+  std::string data(reinterpret_cast<const char*>(two), sizeof two);
+  data.append(reinterpret_cast<const char*>(bytes), sizeof bytes);
+  const std::string header =
+      R"({"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"truth":{"dtype":"BOOL","shape":[3],"data_offsets":[8,11]},)"
+      R"("none":{"dtype":"F32","shape":[0,1099511627776,1099511627776],"data_offsets":[11,11]}})";
+  std::string file;
+  put(file, std::uint64_t{header.size()});
+  check(decode_bytes(safetensors{}, bytes_of(file + header + data)), true);
+
+  // NumPy and TensorFlow have no such extents. What other programs write for a bool is what this one writes for the
+  // opaque tensor.
+  snapshot s;
+  s.records = {{"w", float32, {2}, std::as_bytes(std::span(two))},
+               detail::opaque_record("truth", "bool", {3}, std::as_bytes(std::span(bytes)))};
+  files_in_memory zip(npz{}.encode(s)), bundle(tensor_bundle{}.encode(s));
+  check(npz{}.decode(zip), false);
+  check(tensor_bundle{}.decode(bundle), false);
+}
+
 TEST_CASE("an opaque tensor is refused by name by whoever binds it, and passed over by nobody else") {
   float w[2] = {};
   state_list list;

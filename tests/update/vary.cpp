@@ -8,6 +8,8 @@
 #include <gradus/testing/conform.hpp>
 #include <gradus/update/clip.hpp>
 #include <gradus/update/composed.hpp>
+#include <gradus/update/lookahead.hpp>
+#include <gradus/update/loss_scale.hpp>
 #include <gradus/update/multi.hpp>
 #include <gradus/update/rules/adagrad.hpp>
 #include <gradus/update/rules/adam.hpp>
@@ -20,7 +22,12 @@
 #include <gradus/update/weight_decay.hpp>
 
 #include <array>
+#include <filesystem>
+#include <fstream>
 #include <functional>
+#include <iterator>
+#include <set>
+#include <string>
 
 #include "steps.hpp"
 
@@ -146,34 +153,77 @@ TEST_CASE("beside a schedule of the rate, and counted in steps of the rule") {
        {-(1 + 1.2)});
 }
 
+namespace {
+// The words behind `called` in the headers of the parts.
+std::set<std::string> parts_in_headers() {
+  std::set<std::string> found;
+  for (const auto& entry : std::filesystem::directory_iterator(GRADUS_SOURCE_DIR "/include/gradus/update")) {
+    if (!entry.is_regular_file()) continue;
+    std::ifstream file(entry.path());
+    std::string text{std::istreambuf_iterator<char>(file), {}};
+    if (text.find("static constexpr auto settings()") == std::string::npos) continue;
+    const std::string words = "called = \"";
+    for (std::size_t at = text.find(words); at != std::string::npos; at = text.find(words, at + 1))
+      found.insert(text.substr(at + words.size(), text.find('"', at + words.size()) - at - words.size()));
+  }
+  return found;
+}
+}  // namespace
+
 TEST_CASE("every setting of every part beside a rule, as a constant") {
   using namespace gradus::testing;
-  const auto all = [&]<class P>(const P& part) {
+  std::set<std::string> seen;
+  // `with` gives the rule of an update and, where the part is a policy, the part itself.
+  const auto all = [&]<class P>(const P& part, auto with) {
+    seen.insert(std::string(P::called));
     for (const auto& line : gradus::detail::settings_of<P>) {
       const double value = testing::detail::another_value(line, part);
       INFO(std::string(P::called), "::", std::string(line.name), " ", value);
       P built = part;
       line.set(built, value);
-      trial<double> x(
-          testing::detail::maker(momentum{.rate = 0.25}, varied<P, constant>{line, constant{value}}, part)(),
-          {{2, 3}, {4}}),
-          y(testing::detail::maker(momentum{.rate = 0.25}, built)(), {{2, 3}, {4}});
+      const varied<P, constant> follows{line, constant{value}};
+      trial<double> x(with([&](const auto&... all) { return testing::detail::maker(follows, all...); }, part)(),
+                      {{2, 3}, {4}}),
+          y(with([&](const auto&... all) { return testing::detail::maker(all...); }, built)(), {{2, 3}, {4}});
       for (std::uint64_t t = 0; t < 6; ++t) {
         x.apply(x.draw(t)), y.apply(y.draw(t));
         REQUIRE(first_difference(x.save(), y.save()) == "");
       }
     }
   };
-  all(clip_by_value{-0.125, 0.125});
-  all(clip_by_norm{0.125});
-  all(clip_by_average_norm{0.125});
-  all(clip_by_global_norm{0.125});
-  all(adaptive_clip{});
-  all(exponential_moving_average{});
-  all(stochastic_weight_average{});
-  all(accumulate{});
-  all(gradient_noise{});
-  all(static_loss_scale{});
+  const auto beside = [](auto make, const auto& part) { return make(momentum{.rate = 0.25}, part); };
+  const auto before = [](auto make, const auto& part) { return make(chain{part, momentum{.rate = 0.25}}); };
+  const auto behind = [](auto make, const auto& part) { return make(chain{momentum{.rate = 0.25}, part}); };
+  all(clip_by_value{-2, 2}, beside);
+  all(clip_by_norm{0.125}, beside);
+  all(clip_by_average_norm{0.125}, beside);
+  all(clip_by_global_norm{0.125}, beside);
+  all(adaptive_clip{}, beside);
+  all(exponential_moving_average{}, beside);
+  all(stochastic_weight_average{}, beside);
+  all(accumulate{}, beside);
+  all(gradient_noise{}, beside);
+  all(static_loss_scale{}, beside);
+  all(dynamic_loss_scale{.smallest = 0.125}, beside);
+  all(weight_decay{0.125}, before);
+  all(lookahead{}, behind);
+  CHECK(seen == parts_in_headers());
+}
+TEST_CASE("parts with settings that do not fit each other are refused, when made and at a step") {
+  refused(
+      [] {
+        updater z{adam{}, dynamic_loss_scale{.smallest = 100, .largest = 10}};
+      },
+      "dynamic_loss_scale: expected `smallest` <= `largest`, found 100");
+  refused([] { updater z{adam{}, clip_by_value{1, -1}}; }, "clip_by_value: expected `min` <= `max`, found 1");
+  refused([] { updater z{adam{}, clip_by_value{std::nan(""), 1}}; }, "clip_by_value: expected `min` to be a number");
+  updater u{gradient_descent{.rate = 1}, clip_by_value{-1, 1},
+            vary<&clip_by_value::max>([](std::int64_t step) { return step == 0 ? 1.0 : -2.0; })};
+  vec w{1.0};
+  u.track("w", w);
+  u.apply({{"w", vec{1.0}}});
+  refused([&] { u.apply({{"w", vec{1.0}}}); }, "clip_by_value: expected `min` <= `max`, found -1");
+  CHECK(u.global_step() == 1);
 }
 TEST_CASE("settings of parts that change from step to step") {
   near(after({0.0}, {{3.0}, {3.0}}, gradient_descent{.rate = 1}, clip_by_global_norm{},

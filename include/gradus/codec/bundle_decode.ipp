@@ -162,6 +162,10 @@ GRADUS_BODY bool bundle_decoder::take_tensors() {
     }
     record r = record_of(i);
     r.bytes = bytes;
+    if (const std::string_view reason = reason_to_be_opaque(r); !reason.empty()) {
+      warn_of_opaque(out_.warning, shown(i.key), reason);
+      r = opaque_record(i.key, name_of(r.type), e.dims, bytes);
+    }
     if (auto problem = problem_of(r); !problem.empty()) return refuse(problem);
     out_.content.records.push_back(std::move(r));
   }

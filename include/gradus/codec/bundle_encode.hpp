@@ -35,7 +35,7 @@ public:
 private:
   [[noreturn]] static void refuse(const std::string& why);
 
-  // Returns true if TensorFlow has a type for this opaque tensor.
+  // Returns true if TensorFlow has a type for this opaque tensor, and can count its elements.
   static bool takes(const record& r);
   static bool variants_in(const record& r, std::uint32_t& crc);
 

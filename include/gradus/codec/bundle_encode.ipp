@@ -28,8 +28,11 @@ GRADUS_BODY void bundle_encoder::refuse(const std::string& why) {
 
 GRADUS_BODY bool bundle_encoder::takes(const record& r) {
   const int type = bundle_type_of(r.opaque->type);
+  bundle_entry e;
+  e.dims = r.opaque->shape;
+  std::uint64_t n = 0;
   std::uint32_t crc = 0;
-  return type != 0 && (type != bundle_variant || variants_in(r, crc));
+  return type != 0 && elements_of(e, n) && (type != bundle_variant || variants_in(r, crc));
 }
 
 GRADUS_BODY bool bundle_encoder::variants_in(const record& r, std::uint32_t& crc) {

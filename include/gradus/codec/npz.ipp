@@ -130,8 +130,11 @@ GRADUS_BODY std::string npz::read_array(const zip_member& m, budget& left, const
     out.warning += text(out.warning.empty() ? "" : "; ", "\"", r.name, "\" holds two bytes without a meaning per ",
                         "element, and is taken for bfloat16");
   }
-  if (r.type != dtype::none && a.shape.size() <= max_rank) {
-    r.dims = a.dims, r.bytes = a.bytes;
+  const bool known = r.type != dtype::none && a.shape.size() <= max_rank;
+  if (known) r.dims = a.dims, r.bytes = a.bytes;
+  const std::string_view reason = detail::reason_to_be_opaque(r);
+  detail::warn_of_opaque(out.warning, r.name, reason);
+  if (known && reason.empty()) {
     if (auto why = detail::problem_of(r); !why.empty()) return why;
     r.bytes = detail::npy_elements(a, size_of(r.type), swapped, out.owned);
   } else if (auto why = read_opaque(a, swapped, r, out); !why.empty()) {

@@ -12,6 +12,13 @@ namespace gradus::inline GRADUS_BUILD::detail {
 record opaque_record(std::string name, std::string_view type, std::vector<std::int64_t> shape,
                      std::span<const std::byte> bytes);
 
+// Returns why a tensor of a known type has to be opaque too: it is of bool with a byte that is neither 0 nor 1, or its
+// extents beside a 0 have a product of 2^64 or more. Empty if it need not. For formats of other programs, whose files
+// stay readable; in a format of this library such a tensor is damage.
+std::string_view reason_to_be_opaque(const record& r);
+// Adds to a warning that this tensor is opaque for this reason.
+void warn_of_opaque(std::string& warning, std::string_view name, std::string_view reason);
+
 inline constexpr std::string_view opaque_note = "opaque ";
 
 // Returns a snapshot whose opaque tensors are rows of uint8 with a note, except those that the format can store as they

@@ -13,6 +13,21 @@ GRADUS_BODY record opaque_record(std::string name, std::string_view type, std::v
   return r;
 }
 
+GRADUS_BODY std::string_view reason_to_be_opaque(const record& r) {
+  if (r.opaque || size_of(r.type) == 0) return {};
+  std::uint64_t bytes = 0;
+  if (r.bytes.empty() && !bytes_of(r.type, r.dims, bytes)) return "the product of its extents is too large beside a 0";
+  const auto is_no_bool = [](std::byte b) { return b > std::byte{1}; };
+  if (r.type == boolean && std::any_of(r.bytes.begin(), r.bytes.end(), is_no_bool))
+    return "a byte of it is neither 0 nor 1";
+  return {};
+}
+
+GRADUS_BODY void warn_of_opaque(std::string& warning, std::string_view name, std::string_view reason) {
+  if (reason.empty()) return;
+  warning += text(warning.empty() ? "" : "; ", "\"", name, "\" is kept as it is and not read (opaque): ", reason);
+}
+
 GRADUS_BODY bool has_opaque(const snapshot& content) {
   return std::any_of(content.records.begin(), content.records.end(), [](const record& r) { return r.opaque; }) ||
          std::any_of(content.about.begin(), content.about.end(),

@@ -44,7 +44,8 @@ GRADUS_BODY std::string check_safetensors_tensor(const safetensors_tensor& t, st
     return t.type.empty() ? text("\"", t.name, "\" has an empty dtype") : std::string();
   std::uint64_t bits = 1;
   bool overflows = false;
-  for (const std::uint64_t extent : t.shape) overflows = overflows || __builtin_mul_overflow(bits, extent, &bits);
+  for (const std::uint64_t extent : t.shape)
+    overflows = overflows || extent >> 63 != 0 || __builtin_mul_overflow(bits, extent, &bits);
   if (overflows || __builtin_mul_overflow(bits, std::uint64_t{type->bits}, &bits))
     return text("\"", t.name, "\" has impossible extents");
   if (bits % 8 != 0 || bits / 8 != t.end - t.begin)
@@ -182,7 +183,10 @@ GRADUS_BODY decoded safetensors::decode(checkpoint_files& files) const {
     record r{shown_name, known != nullptr ? known->type : dtype::none, {}, t.bytes};
     if (r.type != dtype::none && t.shape.size() <= max_rank) {
       for (const std::uint64_t extent : t.shape) r.dims.push(static_cast<std::int64_t>(extent));
-    } else {
+    }
+    const std::string_view reason = detail::reason_to_be_opaque(r);
+    detail::warn_of_opaque(out.warning, shown_name, reason);
+    if (r.type == dtype::none || t.shape.size() > max_rank || !reason.empty()) {
       const auto* named = detail::find_opaque_type(&detail::opaque_type::safetensors, std::string_view(t.type));
       const std::string_view type = r.type != dtype::none ? name_of(r.type) : named != nullptr ? named->name : t.type;
       r = detail::opaque_record(shown_name, type, {t.shape.begin(), t.shape.end()}, t.bytes);

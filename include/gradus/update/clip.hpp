@@ -34,6 +34,7 @@ struct clip_by_value {
     return std::array{line{"min", &clip_by_value::min, setting_range::number},
                       line{"max", &clip_by_value::max, setting_range::number}};
   }
+  constexpr void check() const { check_setting(min <= max, called, "min", min, "<= `max`"); }
 
   template <class N>
   struct constants {

@@ -31,6 +31,8 @@ struct dynamic_loss_scale {
                       line{"largest", &dynamic_loss_scale::largest, setting_range::positive}};
   }
 
+  void check() const { check_setting(smallest <= largest, called, "smallest", smallest, "<= `largest`"); }
+
   double scale = 0;             // state: 0 before the first step
   std::int64_t good_steps = 0;  // state: since the scale changed
   bool bad = false;             // this step
