@@ -4,7 +4,7 @@ build, the stack, and the instructions of a step, which qemu counts.
 
     tools/edge_programs.py build/g++             writes (the targets edge_*_m4f and edge_*_m3 have to be built)
     tools/edge_programs.py build/g++ --check     tells whether the page is current, within 3 % (compilers differ): flash and
-                                                 ram are measured again, and stack and instructions on the page are those
+                                                 ram are measured again where there is an image, and stack and instructions on the page are those
                                                  that the program's budgets allow
 
 A program is in the table if its source has a line
@@ -27,8 +27,10 @@ for line in text[a:b].splitlines()[2:]:
     on_page[program.split("`")[1][:-4]] = (program, policies, *numbers)
 
 
-def sizes(name, board):
+def sizes(name, board, may_lack=False):
     image = build / f"{name}_{board}.elf"
+    if may_lack and not image.exists():  # a build of a sample
+        return None, None
     if not image.exists():
         sys.exit(f"{image} is not there: build the target edge_{name}_{board} first")
     said = subprocess.run(["arm-none-eabi-size", image], capture_output=True, text=True, check=True).stdout.split("\n")[1]
@@ -60,7 +62,7 @@ def estimates(count):
 
 
 def near(words, bytes_now):
-    return abs(float(words.split()[0]) * 1000 - bytes_now) <= max(0.03 * bytes_now, 100)
+    return bytes_now is None or abs(float(words.split()[0]) * 1000 - bytes_now) <= max(0.03 * bytes_now, 100)
 
 
 rows, wrong = [], []
@@ -68,7 +70,7 @@ for file in sorted((root / "tests/edge").glob("*.cpp")):
     source = file.read_text()
     if line := re.search(r"^// table: (.*) \| (.*)$", source, re.M):
         name = file.stem
-        (flash, ram), (flash_m3, _) = sizes(name, "m4f"), sizes(name, "m3")
+        (flash, ram), (flash_m3, _) = sizes(name, "m4f"), sizes(name, "m3", may_lack=check)
         said = (f"`{name}.cpp`, {line[1]}", line[2])
         if not check:
             count, stack = instructions_and_stack(name)
@@ -79,7 +81,7 @@ for file in sorted((root / "tests/edge").glob("*.cpp")):
         row = on_page.pop(name, None)
         budget, stack = (int(re.search(rf"^// {what} at most: *(\d+)", source, re.M)[1]) for what in ("instructions", "stack"))
         if (not row or row[:2] != said or not all(map(near, row[2:5], (flash, flash_m3, ram)))
-                or not near(row[5], stack) or not budget / 1.05 <= value(row[6]) <= budget):
+                or not near(row[5], stack / 1.015) or not budget / 1.05 <= value(row[6]) <= budget):
             wrong.append(f"docs/edge.md: expected {name}.cpp with {flash}, {flash_m3} and {ram} bytes, at most {stack} "
                          f"of stack and {budget} instructions, it has {row}; run tools/edge_programs.py BUILD")
 if check:

@@ -176,6 +176,8 @@ TEST_CASE("files of other programs are refused with what to do") {
       {"model.ckpt", table, "write_version=tf.train.SaverDef.V2"},
       {"model-7", table, "write_version=tf.train.SaverDef.V2"},
       {"model.ckpt-7-00000-of-00002", table, "write_version=tf.train.SaverDef.V2"},
+      {"model.safetensors.index.json", R"({"weight_map": {"w": "a.safetensors"}})", "safetensors.torch.load_file("},
+      {"pytorch_model.bin.index.json", R"({"weight_map": {"w": "a.bin"}})", "torch.load("},
       {"saved_model.pb", "\x08\x01\x12", "variables/variables"},
   };
   for (const auto& c : cases) {

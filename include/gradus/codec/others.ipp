@@ -56,6 +56,10 @@ GRADUS_BODY std::string advice_for(std::string_view path, std::string_view begin
     return "ONNX, a graph with its weights; in Python, safetensors.numpy.save_file({t.name: "
            "onnx.numpy_helper.to_array(t) for t in onnx.load(FILE).graph.initializer}, \"model.safetensors\") keeps "
            "the weights";
+  if (named(".safetensors.index.json"))
+    return "the list of a model that is in several safetensors files; open each file that its \"weight_map\" names, or "
+           "join them in Python: merge the dicts of safetensors.torch.load_file(FILE) and save_file() the result";
+  if (named(".bin.index.json")) return text("the list of a PyTorch model that is in several files", torch);
   if (named("saved_model.pb", "saved_model.pbtxt"))
     return "the graph of a SavedModel; open the folder that it is in, whose variables are the checkpoint "
            "\"variables/variables\"";
