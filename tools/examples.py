@@ -17,7 +17,8 @@ A block stands behind a mark, a comment that readers do not see:
                                                  what has to be printed, in this order
     <!-- examples/quickstart.cpp -->             a whole program of examples/ (tools/readme.py holds the two together)
     <!-- file: main.cpp -->                      a program of docs/install.md, which tools/roads builds on every road
-    <!-- not compiled: WHY -->                   a fragment that is no statement
+    <!-- not compiled: WHY; PROGRAM -->          what takes a library that is not always here; PROGRAM, of tests/ or examples/,
+                                                 is one that ctest compiles and that does the same; at most six blocks
 
 What a block that is run has to hold beyond ending without an error, it prints. A block without a mark fails. A block has the umbrella, what it includes itself, and tests/docs/context.inc: a model, some
 data. Blocks that include the same share a translation unit. Only the front end runs (-fsyntax-only). Five units are
@@ -47,6 +48,9 @@ for page in sorted(pages):
             continue
         if re.fullmatch(r"not compiled: .+", mark):
             excused += 1
+            sources = re.findall(r"(?:tests|examples)/[\w/]+\.cpp", mark)
+            if not any(os.path.exists(os.path.join(root, s)) for s in sources):
+                problems.append(f"{page}:{line}: it is not compiled, and its mark names no program of tests/ or examples/ that is")
             continue
         run = re.fullmatch(r'compiled and run(?:: (goes on from "[^"]+"|no function))?(?:[:,] prints "(.+)")?', mark)
         if run:
@@ -82,6 +86,8 @@ for page in sorted(pages):
         if not behind and not outside:
             seen.append((includes, given, code, line))
 
+if excused > 6:
+    problems.append(f"{excused} blocks are not compiled, at most six may be: make them programs or parts of one")
 if problems:
     sys.exit("\n".join(problems))
 if sys.argv[1] == "--write":
