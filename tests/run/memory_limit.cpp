@@ -118,6 +118,11 @@ TEST_CASE("the error offers nothing that would be refused, that is there, or tha
   CHECK(!offers(single, "release_gradients"));
   CHECK(!offers(single, "slots<bfloat16>"));
   CHECK(single.find("fused_pooling") != std::string::npos);
+  // One example at a time takes no less than a batch of one.
+  const std::string whole = sentence_of<images, static_batch<1>, adam>();
+  CHECK(sizeof(stepper_of<images, static_batch<1>, adam, one_by_one>) >=
+        sizeof(stepper_of<images, static_batch<1>, adam>));
+  CHECK(!offers(whole, "one_by_one"));
 }
 
 TEST_CASE("a stepper within its limit trains with the bits of one without") {
