@@ -7,6 +7,7 @@
 #include <gradus/update/rules/rmsprop.hpp>
 
 #include "../../examples/digits/draw.hpp"
+#include "../sanitized.hpp"
 #include "static_compare.hpp"
 
 #include <algorithm>
@@ -366,7 +367,7 @@ double sensor_loss() {
 }
 }  // namespace
 
-TEST_CASE("a sensor's signals: a final loss within 2 % of that with float slots") {
+TEST_CASE("a sensor's signals: a final loss within 2 % of that with float slots" * doctest::skip(is_sanitized)) {
   const double wide = sensor_loss<fast>(), half = sensor_loss<half_slots>(), eighth = sensor_loss<byte_slots>();
   CAPTURE(wide);
   CAPTURE(half);
@@ -398,7 +399,8 @@ void learns_and_resumes(double float_loss) {
 }
 }  // namespace
 
-TEST_CASE("the demo's digits: a final loss within 2 % of that with float slots, and a resumed run has the same bits") {
+TEST_CASE("the demo's digits: a final loss within 2 % of that with float slots, and a resumed run has the same bits" *
+          doctest::skip(is_sanitized)) {
   auto wide = make_static_stepper<small>(static_batch<a_batch>{}, adam{.rate = 2e-3});
   wide.initialize(1);
   const double loss = train(wide, 0, 640);

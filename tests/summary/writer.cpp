@@ -1,9 +1,11 @@
 // compiled with: -Wno-mismatched-new-delete
 #include <doctest/doctest.h>
+
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "../sanitized.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -23,15 +25,7 @@
 
 // Counted, for the whole program: what the writer promises about memory is checked here. The sanitizers bring an
 // allocator of their own; there the count stays away.
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-#define OWN_ALLOCATOR 0
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer) || __has_feature(memory_sanitizer)
-#define OWN_ALLOCATOR 0
-#endif
-#endif
-#if !defined(OWN_ALLOCATOR)
-#define OWN_ALLOCATOR 1
+#if !GRADUS_TEST_SANITIZED
 namespace {
 std::atomic<long> allocations{0};
 }
@@ -371,7 +365,7 @@ TEST_CASE("the destructor writes what is left") {
   CHECK(fs.d->open.empty());
 }
 
-#if OWN_ALLOCATOR
+#if !GRADUS_TEST_SANITIZED
 TEST_CASE("no memory is asked for in the steady state") {
   memory_files fs;
   hand_clock clock;

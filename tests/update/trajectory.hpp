@@ -13,6 +13,7 @@
 #include <string>
 
 #include "../golden/golden.hpp"
+#include "../sanitized.hpp"
 
 namespace trajectory {
 
@@ -348,20 +349,12 @@ private:
 };
 
 // Graphs are left out under a sanitizer (run/optimizer runs the same code there); a graph has no second observation.
-#if defined(__has_feature)
-inline constexpr bool sanitized = __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
-#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-inline constexpr bool sanitized = true;
-#else
-inline constexpr bool sanitized = false;
-#endif
-
 // One case through everything.
 template <class Rule>
 void replay(const json& c, const Rule& rule, tolerance t = {}) {
   run<double, gradus::fast, Rule>(c, rule, t)();
   run<float, gradus::portable, Rule>(c, rule, t)();  // that the two arithmetics agree is testing/conform's to show
-  if constexpr (!sanitized && !takes_observations<Rule>) on_graph<Rule>(c, rule)();
+  if constexpr (!is_sanitized && !takes_observations<Rule>) on_graph<Rule>(c, rule)();
 }
 
 // f(case) for every case and fact of one optimizer; how many there were.

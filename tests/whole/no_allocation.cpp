@@ -17,6 +17,8 @@
 
 #include <doctest/doctest.h>
 
+#include "../sanitized.hpp"
+
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -27,14 +29,6 @@
 #include <new>
 #include <vector>
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-
 namespace {
 std::atomic<bool> counting{false};
 std::atomic<long> calls{0};
@@ -44,7 +38,7 @@ std::atomic<long> calls{0};
 }  // namespace
 
 // Under a sanitizer only operator new is counted: malloc is the sanitizer's.
-#if !defined(SANITIZED)
+#if !GRADUS_TEST_SANITIZED
 extern "C" {
 // glibc's own names for what is replaced here
 void* __libc_malloc(std::size_t);
@@ -157,7 +151,7 @@ TEST_CASE("what is counted counts") {
   delete a;
   delete[] b;
   delete w;
-#if !defined(SANITIZED)
+#if !GRADUS_TEST_SANITIZED
   const auto counted = [](auto call) {
     calls = 0, counting = true;
     call();

@@ -151,9 +151,10 @@ public:
   template <class Policy, class... More>
     requires(sizeof...(Policies) == 0 && policy<Policy>)
   basic_predictor(const predictor_options&, const Policy&, const More&...) {
-    static_assert(sizeof(Policy) == 0,
-                  "gradus: predictor<model> has no policies; a predictor with policies is made by make_predictor<model>("
-                  "options, policies...).");
+    static_assert(
+        sizeof(Policy) == 0,
+        "gradus: predictor<model> has no policies; a predictor with policies is made by make_predictor<model>("
+        "options, policies...).");
   }
   basic_predictor(const basic_predictor&) = delete;
   basic_predictor& operator=(const basic_predictor&) = delete;
