@@ -199,11 +199,11 @@ TEST_CASE("c_header: two inputs and two predictions, in the model's order") {
     return model_spec{.loss = reduce_mean(sum), .metrics = {}, .predictions = {{"twice", twice}, {"a/sum", sum}}};
   };
   const auto header = c_header(model, state_list{}, {.batch = 2});
-  CHECK(header.find("model_predict(const float *in_b, const float *in_a_1, float *out_a_sum, float *out_twice, "
+  CHECK(header.find("model_predict(const float *in_b, const float *in_a_1, float *out_twice, float *out_a_sum, "
                     "float *work)") != std::string::npos);
   const std::vector<float> x{1, 2, 3, 4, 10, 20, 30, 40};
   CHECK(run_c(header, "-std=c99 -O2", x, 8, 1, "model_predict(x, x + 4, y, y + 4, work);", 8) ==
-        bytes_of(std::vector<float>{11, 22, 33, 44, 22, 44, 66, 88}));
+        bytes_of(std::vector<float>{22, 44, 66, 88, 11, 22, 33, 44}));
 }
 
 TEST_CASE("c_header: what it cannot write is refused by name") {
@@ -256,6 +256,23 @@ TEST_CASE("c_header: what it cannot write is refused by name") {
           "the variable \"dense/kernel\" is float32[2, 1] in the model, and float32[3, 1] in the list");
   refused(dense_model, none, {.name = "my model"}, status::invalid_argument,
           "\"my model\" is no name for a C header: it needs letters, digits and _");
+  const auto twins = [](std::string_view in, std::string_view out) {
+    return [=](graph& g) {
+      const auto a = g.placeholder("x_1", {batch, 2}), b = g.placeholder(in, {batch, 2});
+      return model_spec{.loss = {}, .metrics = {}, .predictions = {{"a_b", a + b}, {out, a - b}}};
+    };
+  };
+  refused(twins("x/1", "y"), none, {}, status::invalid_argument,
+          "\"x/1\" and \"x_1\" would both be called in_x_1 in C; rename one of them in the model");
+  refused(twins("x", "a/b"), none, {}, status::invalid_argument,
+          "\"a/b\" and \"a_b\" would both be called out_a_b in C; rename one of them in the model");
+  refused(
+      [&](graph& g) {
+        return y(g, exp(g.placeholder("x", {batch, 2})));
+      },
+      none, {.batch = std::int64_t{1} << 30}, status::unimplemented,
+      "the op Placeholder \"x\" cannot be written as C: a call would have more than 2^31 - 1 numbers, and the header "
+      "counts with int; choose a batch below 1073741824");
   refused(dense_model, none, {.batch = 0}, status::invalid_argument, "a batch of 0; expected 1 or more");
   refused(
       [](graph& g) {

@@ -2,7 +2,9 @@
 #include <gradus/ops/layer.hpp>
 #include <gradus/run/memory_limit.hpp>
 #include <gradus/update/accumulate.hpp>
+#include <gradus/update/chain.hpp>
 #include <gradus/update/clip.hpp>
+#include <gradus/update/lookahead.hpp>
 #include <gradus/update/loss_scale.hpp>
 #include <gradus/update/rules/adam.hpp>
 #include <gradus/update/rules/ftrl.hpp>
@@ -85,6 +87,10 @@ TEST_CASE("the error gives the bytes, the limit, and what each policy would make
         sizeof(stepper_of<images, static_batch<4>, adam, release_gradients>));
   CHECK(number_after(text, "slots<bfloat16>") ==
         sizeof(stepper_of<images, static_batch<4>, adam, gradus::slots<bfloat16>>));
+  if (sizeof(stepper_of<images, static_batch<4>, adam, recompute<2>>) < sizeof(one))
+    CHECK(number_after(text, "recompute<2>") == sizeof(stepper_of<images, static_batch<4>, adam, recompute<2>>));
+  else
+    CHECK(text.find("recompute<2>") == std::string::npos);
   CHECK(number_after(text, "slots<int8>") == sizeof(stepper_of<images, static_batch<4>, adam, gradus::slots<int8>>));
 }
 
@@ -117,7 +123,11 @@ TEST_CASE("the error offers nothing that would be refused, that is there, or tha
   CHECK(!offers(single, "one_by_one"));
   CHECK(!offers(single, "release_gradients"));
   CHECK(!offers(single, "slots<bfloat16>"));
-  CHECK(single.find("fused_pooling") != std::string::npos);
+  CHECK(single.find("may take fewer with fused_pooling") != std::string::npos);
+  const std::string copied = sentence_of<images, static_batch<4>, decltype(chain{adam{}, lookahead{}})>();
+  CHECK(!offers(copied, "slots<bfloat16>"));
+  CHECK(!offers(copied, "slots<int8>"));
+  CHECK(offers(copied, "one_by_one"));
   // One example at a time takes no less than a batch of one.
   const std::string whole = sentence_of<images, static_batch<1>, adam>();
   CHECK(sizeof(stepper_of<images, static_batch<1>, adam, one_by_one>) >=

@@ -10,7 +10,8 @@
 //   float work[digits_work];
 //   digits_predict(image, probabilities, work);
 //
-// The arguments are the inputs in the model's order, then the predictions in the order of their names' list.
+// The arguments are the inputs in the order in which the model makes its placeholders, then the predictions in the
+// order of the model's list.
 //
 // It gives the bits of the policy `portable`, on every machine with IEEE 754 floats: its sums have the trees and chains
 // of docs/arithmetic.md, its functions are those of cpu/math.hpp. The header does not compile with -ffast-math.
@@ -37,9 +38,9 @@ struct c_header_options {
 };
 
 // Returns the header of a graph of mode predict, with the variables' values under their names in the list. Raises
-// invalid_argument for a name that is no identifier, a batch below 1 and a graph without predictions; unimplemented for
-// an op, a type or a shape that it cannot write; not_found for a variable that is not in the list, failed_precondition
-// for one of another type or shape.
+// invalid_argument for a name that is no identifier, two names that would be one in C, a batch below 1 and a graph
+// without predictions; unimplemented for an op, a type, a shape or a batch that it cannot write; not_found for a
+// variable that is not in the list, failed_precondition for one of another type or shape.
 std::string c_header(const graph& predict, const state_list& values, const c_header_options& options = {});
 
 // Returns the same of a model function.

@@ -3,6 +3,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <map>
 #include <vector>
 
@@ -79,6 +80,8 @@ public:
     find_needed();
     for (int id = 0; id < g_.nodes.count; ++id)
       if (last_use_[at(id)] >= 0) write(id);
+    write_outputs();
+    if (work_ > most_numbers) cannot(g_.nodes.count - 1, too_many());
     std::string out = "/* " + o_.name + ": a model of " + "gradus as C99. Written by c_header; do not edit. */\n";
     out += "#ifndef " + o_.name + "_MODEL_H\n#define " + o_.name + "_MODEL_H\n#include <math.h>\n#include <string.h>\n";
     out += replaced(c_functions, '@', o_.name) + constants_;
@@ -103,6 +106,7 @@ private:
   std::vector<room> rooms_;  // areas of the work array, by place
   std::int64_t work_ = 0;
   std::string constants_, extents_, inputs_, outputs_, body_;
+  std::map<std::string, std::string, std::less<>> arguments_;  // the model's name of each
 
   static std::size_t at(int id) { return static_cast<std::size_t>(id); }
   const node& of(int id) const { return g_.nodes.first[id]; }
@@ -115,6 +119,13 @@ private:
   }
   [[noreturn]] void cannot(int id, std::string_view why) const {
     raise(status::unimplemented, gradus::text(label(id), " cannot be written as C: ", why));
+  }
+  static constexpr std::int64_t most_numbers = std::numeric_limits<std::int32_t>::max();
+  std::string too_many() const {
+    return gradus::text(
+        "a call would have more than 2^31 - 1 numbers, and the header counts with int; choose a batch "
+        "below ",
+        o_.batch);
   }
   static bool is_view(const node& n) { return n.op->is(trait::view); }
 
@@ -152,6 +163,7 @@ private:
   void write(int id) {
     const node& n = of(id);
     const node& shown = is_view(n) ? of(operand(id, 0)) : n;
+    if (size(id) > most_numbers) cannot(id, too_many());
     if (n.type != float32 && shown.op != &cards::quantize)
       cannot(id, gradus::text("it is ", name_of(n.type), ", and a header computes in float32"));
     if (n.op == &placeholder_card)
@@ -164,21 +176,33 @@ private:
       where_[at(id)] = where_[at(operand(id, 0))];
     else
       write_op(id);
-    int k = 0;
-    for (int i = 0; i < g_.outputs.count; ++i) {
-      const output& out = g_.outputs.first[i];
-      if (out.kind != output::prediction || out.node != id) continue;
-      const std::string name = "out_" + c_identifier(g_.text_at(out.name));
-      outputs_ += "float *" + name + ", ";
-      extents_ += gradus::text(",\n  @_", name, " = ", size(id));
-      body_ += gradus::text("  memcpy(", name, ", ", where_[at(id)], ", ", size(id), " * sizeof(float));\n"), ++k;
-    }
+    for (int i = 0; i < g_.outputs.count; ++i)
+      if (const output& out = g_.outputs.first[i]; out.kind == output::prediction && out.node == id)
+        body_ += gradus::text("  memcpy(", argument("out_", g_.text_at(out.name)), ", ", where_[at(id)], ", ", size(id),
+                              " * sizeof(float));\n");
+  }
+  static std::string argument(std::string_view prefix, std::string_view name) {
+    return std::string(prefix) + c_identifier(name);
+  }
+  // Adds a parameter to the function and its size to the constants.
+  void write_argument(std::string& list, std::string_view type, std::string_view prefix, std::string_view name,
+                      int id) {
+    const std::string is = argument(prefix, name);
+    if (const auto [other, is_new] = arguments_.emplace(is, name); !is_new)
+      raise(status::invalid_argument, gradus::text("\"", name, "\" and \"", other->second, "\" would both be called ",
+                                                   is, " in C; rename one of them in the model"));
+    list += gradus::text(type, is, ", ");
+    extents_ += gradus::text(",\n  @_", is, " = ", size(id));
+  }
+  // The predictions in the model's order, whatever the order in which they are computed.
+  void write_outputs() {
+    for (int i = 0; i < g_.outputs.count; ++i)
+      if (const output& out = g_.outputs.first[i]; out.kind == output::prediction)
+        write_argument(outputs_, "float *", "out_", g_.text_at(out.name), out.node);
   }
   void write_input(int id) {
-    const std::string name = "in_" + c_identifier(g_.name_of(id));
-    where_[at(id)] = name;
-    inputs_ += "const float *" + name + ", ";
-    extents_ += gradus::text(",\n  @_", name, " = ", size(id));
+    where_[at(id)] = argument("in_", g_.name_of(id));
+    write_argument(inputs_, "const float *", "in_", g_.name_of(id), id);
   }
   void write_array(int id, std::string_view about, const std::vector<float>& numbers) {
     where_[at(id)] = gradus::text("@_c", id);

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <type_traits>
 
+#include "../pass/recompute.hpp"
 #include "refused_model.hpp"
 #include "static_door.hpp"
 #include "static_stepper.hpp"
@@ -38,15 +39,6 @@ struct memory_is_exceeded {
   static constexpr bool value = sizeof...(Reason) == 0;
 };
 
-// Returns whether every update can have slots that are not float32.
-template <class Train>
-consteval bool updates_are_plain() {
-  for (int i = 0; i < Train::graph.size.nodes; ++i)
-    if (const node& n = Train::graph.nodes[i];
-        n.op == &cards::apply && (n.attrs != 0 || n.inputs != 2 || n.type != float32))
-      return false;
-  return true;
-}
 // Returns the bytes of a stepper with these policies, or 0 if the model cannot have them.
 template <auto Build, class Device, class... Policies>
 consteval std::size_t bytes_with() {
@@ -63,7 +55,7 @@ using with_batch_of_one =
 template <auto Build, class Device, class... Policies>
 struct memory_sentence {
   struct text {
-    char refusal[700] = {};
+    char refusal[800] = {};
     struct {
       int refusal = 0;
     } size;
@@ -103,12 +95,16 @@ struct memory_sentence {
         offer("release_gradients", bytes_with<Build, Device, Policies..., release_gradients>());
     }
     if constexpr (policies_of<kind::slot_storage, Policies...> == 0 && updates_numbers<Policies...> &&
+                  !slots_copy_variables<Policies...> &&
                   updates_are_plain<placed_graph<frozen_model<Build, static_options<mode::train, Policies...>>>>()) {
       offer("slots<bfloat16>", bytes_with<Build, Device, Policies..., slots<bfloat16>>());
       if constexpr (slots_may_be_codes<Policies...>)
         offer("slots<int8>", bytes_with<Build, Device, Policies..., slots<int8>>());
     }
-    t.add(". fused_pooling, activations<bfloat16> and recompute<k> make the bytes of a step fewer");
+    if constexpr (policies_of<kind::recomputation, Policies...> == 0)
+      offer("recompute<2>", bytes_with<Build, Device, Policies..., recompute<2>>());
+    t.add(
+        ". A step may take fewer with fused_pooling (convolutions below a pool), activations<bfloat16> (deep models)");
     return t;
   }
   static constexpr text value = make();

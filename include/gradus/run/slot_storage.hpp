@@ -282,14 +282,6 @@ void start_slot(const mirror& m, slot_place place, std::size_t n) {
   place.as<Type>().start(portable_math::to_float(m.initial), n);
 }
 
-template <bool Fits>
-inline constexpr bool stored_slots_fit = [] {
-  static_assert(Fits,
-                "gradus: slots<bfloat16> and slots<int8> take variables of float32 without constraints, and no "
-                "embeddings.");
-  return true;
-}();
-
 // Makes the update of one variable, as update_step::sweep: n values, in pieces whose slots are float32 on the stack.
 // The first `Slots` of the mirrors are the stored ones.
 template <class Device, dtype Type, std::size_t Slots, class Step, std::size_t Mirrors>

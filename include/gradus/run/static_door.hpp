@@ -43,6 +43,15 @@ struct static_update_fits {
                 "gradus: this rule, or clip, or noise needs a copy of the gradient, which a static stepper has no room "
                 "for; use a trainer, or an elementwise rule.");
 };
+// Two of the policies of a kind have a reason of their own.
+template <class... Policies>
+struct static_lives_fit {
+  static constexpr bool value =
+      !((std::is_same_v<Policies, one_by_one> || ...) && (std::is_same_v<Policies, release_gradients> || ...));
+  static_assert(value,
+                "gradus: one_by_one adds up the gradients of all examples, which are whole only after the last one, so "
+                "release_gradients has none to release; leave one of the two out.");
+};
 // A policy that needs all gradients at once excludes their release one by one.
 template <class... Policies>
 inline constexpr bool needs_norm_of_all = update_among<Policies...>::needs_norm;
@@ -77,11 +86,18 @@ inline constexpr bool updates_numbers = [] {
 template <class... Policies>
 inline constexpr bool slots_may_be_codes = !computes_variable_from_slots<policy_of<kind::rule, no_rule, Policies...>>;
 template <class... Policies>
+inline constexpr bool slots_copy_variables = copies_variable<policy_of<kind::rule, no_rule, Policies...>>;
+template <class... Policies>
 struct static_slots_fit {
   static constexpr dtype type = stored_slot_type<Policies...>;
   static constexpr bool on_numbers = type == float32 || updates_numbers<Policies...>;
   static constexpr bool exact = type != int8 || slots_may_be_codes<Policies...>;
-  static constexpr bool value = on_numbers && exact;
+  static constexpr bool no_copy = type == float32 || !slots_copy_variables<Policies...>;
+  static constexpr bool value = on_numbers && exact && no_copy;
+  static_assert(
+      no_copy,
+      "gradus: slots<bfloat16> and slots<int8> would round the copies of the weights that a part of this rule "
+      "keeps in a slot (lookahead); leave the slots policy out, or that part.");
   static_assert(on_numbers,
                 "gradus: slots<bfloat16> and slots<int8> take rules on numbers, with or without a clip by the global "
                 "norm and an average: no groups, no norms of tensors, no accumulate, no loss scale, no freeze, no rule "
@@ -91,10 +107,31 @@ struct static_slots_fit {
                 "its slots alone; use slots<bfloat16>, or another rule.");
 };
 template <class... Policies>
-using static_door_opens = std::conjunction<static_policies_fit<Policies...>, static_update_fits<Policies...>,
-                                           static_release_fits<Policies...>, static_slots_fit<Policies...>>;
+using static_door_opens =
+    std::conjunction<static_lives_fit<Policies...>, static_policies_fit<Policies...>, static_update_fits<Policies...>,
+                     static_release_fits<Policies...>, static_slots_fit<Policies...>>;
 template <auto Build, class... Policies>
 struct static_model_fits : model_fits<Build, static_options<mode::train, Policies...>> {};
+// Slots of 16 and 8 bits are those of whole float32 variables without constraints.
+template <class Train>
+consteval bool updates_are_plain() {
+  for (int i = 0; i < Train::graph.size.nodes; ++i)
+    if (const node& n = Train::graph.nodes[i];
+        n.op == &cards::apply && (n.attrs != 0 || n.inputs != 2 || n.type != float32))
+      return false;
+  return true;
+}
+template <auto Build, class... Policies>
+struct static_slots_fit_model {
+  static constexpr bool value =
+      stored_slot_type<Policies...> == float32 ||
+      updates_are_plain<placed_graph<frozen_model<Build, static_options<mode::train, Policies...>>>>();
+  static_assert(
+      value,
+      "gradus: slots<bfloat16> and slots<int8> take variables of float32 without constraints, and no "
+      "embeddings, whose gradients come as rows; leave the slots policy out, or the embedding, the constraint "
+      "or the other type.");
+};
 // It has the members that a program uses as constants too, so that the compiler reports only why it was refused.
 struct refused_stepper {
   static constexpr std::size_t variable_bytes = 1, memory_bytes = 1;

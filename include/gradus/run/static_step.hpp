@@ -27,6 +27,8 @@ auto make_static_stepper(Policies... policies) {
   else if constexpr (!detail::static_model_fits<Build, Policies...>::value) {
     static_assert(detail::static_model_fits<Build, Policies...>::page::value);
     return detail::refused_stepper{};
+  } else if constexpr (!detail::static_slots_fit_model<Build, Policies...>::value) {
+    return detail::refused_stepper{};
   } else if constexpr (!detail::memory_fits<Build, Device, Policies...>::value) {
     static_assert(detail::memory_fits<Build, Device, Policies...>::page::value);
     return detail::refused_stepper{};

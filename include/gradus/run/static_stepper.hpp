@@ -347,7 +347,6 @@ private:
     const auto mirrors = mirrors_at<T>(offset);
     const T* const g = gradient<Id>().data();
     if constexpr (layout.stored.count != 0) {
-      static_assert(detail::stored_slots_fit < n.attrs == 0 && n.inputs == 2 && n.type == float32 >);
       constexpr std::size_t at = detail::variable_at(kept, offset);
       constexpr std::uint64_t key = stream_of(kept[at].name);
       const auto slots = layout.stored.template all_at<layout.stored.count>(memory_ + layout.mirrors, offset, at);

@@ -132,6 +132,8 @@ public:
     state_ = look(w, newest);
     if (state_ != flash_status::ok) return state_;
     w.start = newest.sector;
+    over(trainer, w, reading::check);
+    if (w.missing) return state_ = flash_status::another_model;
     over(trainer, w, reading::restore);
     if (w.failed) return state_ = flash_status::not_read;
     if constexpr (requires { trainer.restored(); }) trainer.restored();
@@ -179,13 +181,13 @@ public:
   Driver& driver() { return driver_; }
 
 private:
-  enum class reading : std::uint8_t { measure, write, restore };
+  enum class reading : std::uint8_t { measure, write, check, restore };
   // One walk over the state, as an argument of `remembers`: it is one type for all tasks, so that the state's own code
   // is compiled once.
   struct walk {
     flash_store& store;
     reading what = reading::measure;
-    bool failed = false;
+    bool failed = false, missing = false;
     std::uint32_t start = 0;                              // sector
     std::uint32_t bytes = 0, fingerprint = 0, count = 0;  // measured
     std::uint32_t at = 0, crc = 0;                        // written
@@ -204,18 +206,26 @@ private:
         put(&e, sizeof e), put(name.data(), name.size()), put(is.words + 1, is.extent_bytes);
         put(values.data(), values.size(), size_of(type));
       } else {
-        for (std::uint32_t from = format_of::payload_at; from < format_of::payload_at + bytes;) {
-          format_of::entry e{};
-          if (!store.get(start, from, &e, sizeof e)) break;
-          from += static_cast<std::uint32_t>(sizeof e) + format_of::little(e.name_bytes) + 4u * e.rank;
-          if (format_of::little(e.id) == is.id && format_of::little(e.bytes) == size) {
-            if (!store.get(start, from, values.data(), size)) break;
+        std::uint32_t left = bytes;  // of the payload: its lengths are not trusted, although its checksum was right
+        for (format_of::entry e{}; left >= sizeof e;) {
+          if (!store.get(start, format_of::payload_at + (bytes - left), &e, sizeof e)) {
+            failed = true;
+            return;
+          }
+          const std::uint32_t head =
+              static_cast<std::uint32_t>(sizeof e) + format_of::little(e.name_bytes) + 4u * e.rank;
+          const std::uint32_t content = format_of::little(e.bytes);
+          if (head > left || content > left - head) break;
+          left -= head;
+          if (format_of::little(e.id) == is.id && content == size) {
+            if (what == reading::check) return;
+            failed = failed || !store.get(start, format_of::payload_at + (bytes - left), values.data(), size);
             turn(values, size_of(type));
             return;
           }
-          from += format_of::little(e.bytes);
+          left -= content;
         }
-        failed = true;
+        missing = true;
       }
     }
     template <class T>

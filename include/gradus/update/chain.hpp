@@ -109,6 +109,7 @@ public:
   using policy_for = kind::rule;
   using rule_type = policy_of<kind::rule, detail::no_rule, Parts...>;
   static constexpr std::string_view name = rule_type::name;
+  static constexpr bool copies_variable = (detail::copies_variable<Parts> || ...);
 
   static constexpr std::size_t longest_name = [] {
     std::size_t n = 0;

@@ -20,6 +20,7 @@ struct lookahead {
                       line{"alpha", &lookahead::alpha, setting_range::unit}};
   }
 
+  static constexpr bool copies_variable = true;  // a slot does, so it takes no fewer bits than the variable
   constexpr auto slots() const { return std::array{slot{"slow", 0.0, true}}; }
   template <class N>
   struct constants {

@@ -133,6 +133,9 @@ struct any_number {
   friend any_number tanh(any_number);
 };
 
+// True for a rule or a part that declares it: a slot of it is a copy of the variable.
+template <class R>
+inline constexpr bool copies_variable = requires { requires R::copies_variable; };
 template <class R>
 concept has_slots = requires(const R& r) { r.slots().size(); };
 template <class R>
