@@ -124,6 +124,8 @@ TEST_CASE("the error offers nothing that would be refused, that is there, or tha
   CHECK(!offers(single, "release_gradients"));
   CHECK(!offers(single, "slots<bfloat16>"));
   CHECK(single.find("may take fewer with fused_pooling") != std::string::npos);
+  const auto schedule = [](std::int64_t) { return 0.1; };
+  CHECK(offers(sentence_of<images, static_batch<4>, adam, decltype(schedule)>(), "static_batch<1>"));
   const std::string copied = sentence_of<images, static_batch<4>, decltype(chain{adam{}, lookahead{}})>();
   CHECK(!offers(copied, "slots<bfloat16>"));
   CHECK(!offers(copied, "slots<int8>"));

@@ -48,8 +48,13 @@ consteval std::size_t bytes_with() {
     return 0;
 }
 template <class Policy>
-using with_batch_of_one =
-    std::conditional_t<std::is_same_v<typename Policy::policy_for, kind::memory>, static_batch<1>, Policy>;
+struct with_batch_of_one {
+  using type = Policy;  // a schedule may be a lambda
+};
+template <std::int64_t N>
+struct with_batch_of_one<static_batch<N>> {
+  using type = static_batch<1>;
+};
 
 // The sentence, in the form that refused_model.hpp cuts into pieces.
 template <auto Build, class Device, class... Policies>
@@ -88,7 +93,7 @@ struct memory_sentence {
       t.add(policy), t.add(" "), t.add(with);
     };
     if constexpr (stepper::batch_size != 1)
-      offer("static_batch<1>", bytes_with<Build, Device, with_batch_of_one<Policies>...>());
+      offer("static_batch<1>", bytes_with<Build, Device, typename with_batch_of_one<Policies>::type...>());
     if constexpr (policies_of<kind::gradient_life, Policies...> == 0) {
       offer("one_by_one", bytes_with<Build, Device, Policies..., one_by_one>());
       if constexpr (!needs_norm_of_all<Policies...> && !gates_graph<Policies...>)
@@ -125,7 +130,11 @@ struct memory_fits {
     else
       return sizeof(static_stepper<Build, Device, Policies...>) <= limit::bytes;
   }();
-  using page = memory_page<memory_sentence<Build, Device, Policies...>>;
+};
+// Apart, so that the layouts of other policies are computed only where a stepper is refused.
+template <auto Build, class Device, class... Policies>
+struct memory_refusal {
+  static constexpr bool value = memory_page<memory_sentence<Build, Device, Policies...>>::value;
 };
 }  // namespace detail
 

@@ -30,7 +30,7 @@ auto make_static_stepper(Policies... policies) {
   } else if constexpr (!detail::static_slots_fit_model<Build, Policies...>::value) {
     return detail::refused_stepper{};
   } else if constexpr (!detail::memory_fits<Build, Device, Policies...>::value) {
-    static_assert(detail::memory_fits<Build, Device, Policies...>::page::value);
+    static_assert(detail::memory_refusal<Build, Device, Policies...>::value);
     return detail::refused_stepper{};
   } else
     return static_stepper<Build, Device, Policies...>(policies...);
