@@ -6,6 +6,8 @@
 #include <gradus/base/random.hpp>
 #include <gradus/cpu/matmul.hpp>
 
+#include "../sanitized.hpp"
+
 #include <vector>
 
 using namespace gradus;
@@ -95,7 +97,7 @@ struct known {
 
 TEST_CASE("edges: 1 to 17 rows and columns, in four forms, have the bits of the chain") {
   random_stream r{1, 0};
-  for (std::int64_t few = 1; few <= 17; ++few)
+  for (std::int64_t few = 1; few <= 17; few += is_sanitized ? 3 : 1)  // 16 is a tile's last, 1 its first
     for (const std::int64_t k : {1, 7, 15, 16, 17, 31, 33, 64})
       for (const std::int64_t wide : {1, 8, 15, 16, 17, 33, 63, 65, 130}) {
         check_direct<float>(few, k, wide, r), check_direct<float>(wide, k, few, r);
@@ -105,7 +107,7 @@ TEST_CASE("edges: 1 to 17 rows and columns, in four forms, have the bits of the 
 
 TEST_CASE("drawn shapes have the bits of the chain, and an epilogue sees each number once") {
   random_stream r{7, 0};
-  for (int i = 0; i < 60; ++i) {
+  for (int i = 0; i < (is_sanitized ? 10 : 60); ++i) {
     const auto few = static_cast<std::int64_t>(1 + r.below(16)), k = static_cast<std::int64_t>(1 + r.below(300)),
                wide = static_cast<std::int64_t>(1 + r.below(400));
     check_direct<float>(few, k, wide, r), check_direct<float>(wide, k, few, r);
