@@ -33,6 +33,32 @@ struct other_run {
 };
 }  // namespace
 
+TEST_CASE("kinds exclude each other if one writes what the other reads or writes, in whichever order they are added") {
+  constexpr unsigned variables = 2, reads = 1, writes = 2, all = 16;  // two bits a variable
+  run_order order;
+  run_order::kind* kinds[all];
+  for (unsigned k = 0; k < all; ++k) {
+    run_order::footprint f;
+    for (unsigned v = 0; v < variables; ++v) {
+      if ((k >> 2 * v & reads) != 0) f.reads.push_back(static_cast<int>(v));
+      if ((k >> 2 * v & writes) != 0) f.writes.push_back(static_cast<int>(v));
+    }
+    kinds[k] = &order.add(std::move(f));
+  }
+  for (unsigned a = 0; a < all; ++a)
+    for (unsigned b = 0; b < all; ++b) {
+      bool expected = false;
+      for (unsigned v = 0; v < variables; ++v) {
+        const unsigned x = a >> 2 * v & 3, y = b >> 2 * v & 3;
+        expected = expected || (((x | y) & writes) != 0 && x != 0 && y != 0);
+      }
+      CAPTURE(a);
+      CAPTURE(b);
+      CHECK(order.exclude_each_other(*kinds[a], *kinds[b]) == expected);
+    }
+  for (const auto* k : kinds) CHECK(order.exclude_each_other(*k, order.alone()));
+}
+
 TEST_CASE("readers of one variable overlap, also with writers of others") {
   run_order order;
   auto &reads_a = order.add({{0}, {}}), &writes_b = order.add({{}, {1}}), &nothing = order.add({{}, {}});

@@ -43,6 +43,8 @@ public:
   kind& add(footprint of);
   // Returns the kind of run that excludes all others.
   kind& alone() { return *alone_; }
+  // Whether a run of one kind is never at work together with a run of the other.
+  bool exclude_each_other(const kind& a, const kind& b);
 
   // While this object lives, a run of this kind is at work, on the thread that made it. Nothing is allocated.
   class turn {

@@ -75,6 +75,11 @@ GRADUS_BODY run_order::kind& run_order::add(footprint of) {
   return *kinds_.back();
 }
 
+GRADUS_BODY bool run_order::exclude_each_other(const kind& a, const kind& b) {
+  const std::lock_guard lock(mutex_);
+  return a.excludes_kind(&b);
+}
+
 // Of the waiting runs, those before `behind` count; if it is null, all of them.
 GRADUS_BODY bool run_order::may_begin(const kind& k, const waiter* behind) const {
   for (const kind* const other : k.excludes)
