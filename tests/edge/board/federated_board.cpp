@@ -43,8 +43,10 @@ int main() {
   for (;;) {
     static std::byte piece[128];
     const auto came = in.read_some(piece);
-    if (came.empty()) return 0;
+    if (came.empty()) break;
     member.receive(came);
     if (member.is_asked_again()) member.send_again(write);
   }
+  const std::uint32_t foreign = member.counts()[gradus::federated_answer::foreign];
+  return foreign == (number == 7 ? federated::rounds - 1 : 0) ? 0 : 7;
 }

@@ -1,5 +1,5 @@
-// The server of eight boards in federated rounds (rounds.py), whose lines lose, flip and repeat bytes, and the same
-// rounds in this process: equal bits. federated_server <folder with a folder for each board>
+// The server of eight boards in federated rounds (rounds.py), whose lines cut, flip, repeat and confuse frames, and the
+// same rounds in this process: equal bits. federated_server <folder with a folder for each board>
 #include <gradus/cluster/federated_server.hpp>
 
 #include <fcntl.h>
@@ -118,6 +118,7 @@ int main(int, char** arguments) {
       waits[number] = lives && federated::is_finite(number, round);   // what is not finite is not sent
       if (!lives && federated::is_dead(number, round - 1)) continue;  // it dies of the first
       if (m == 2) l.write(frame.first(1 + below(frame.size() - 1)));  // cut
+      if (m == 7) l.write(lines[4].last);                             // another board's update: foreign
       l.write(frame);
     }
     bool flips = true;
@@ -138,6 +139,7 @@ int main(int, char** arguments) {
         octets whole(l.of_round.end() - static_cast<std::ptrdiff_t>(frame.size()), l.of_round.end());
         if (m == 1 && flips) whole[4 + below(whole.size() - 4)] ^= std::byte{16};
         if (m == 4) server.receive(m, l.last);
+        if (m == 7) server.receive(m, lines[4].last);
         server.receive(m, whole);
         if (m == 3) server.receive(m, whole);
         if (m == 1 && flips) flips = false, l.write(server.frame());  // it is missed: once more
@@ -164,6 +166,7 @@ int main(int, char** arguments) {
     check(m, damaged, m == 1 ? federated::rounds : 0);
     check(m, repeated, m == 3 ? federated::rounds : 0);
     check(m, late, m == 4 ? federated::rounds - 1 : 0);
+    check(m, foreign, m == 7 ? federated::rounds - 1 : 0);
   }
   return right && left_out == federated::rounds - 7 + 1 ? 0 : 1;
 }
