@@ -1,4 +1,6 @@
 // one thread: nothing here runs at the same time
+#include <gradus/cpu/frozen.hpp>
+#include <gradus/ops/frozen.hpp>
 #include <gradus/ops/layer.hpp>
 #include <gradus/run/memory_limit.hpp>
 #include <gradus/update/accumulate.hpp>
@@ -39,6 +41,20 @@ constexpr auto with_table = [](graph& g) {
   const auto ids = g.placeholder("ids", {batch, 3}, int32);
   const auto h = reshape(embedding(ids, {.input_dim = 20, .output_dim = 6, .name = "table"}), {batch, 18});
   return model_spec{.loss = reduce_mean(square(dense(h, {.units = 40}))), .metrics = {}, .predictions = {}};
+};
+constexpr auto in_double = [](graph& g) {
+  const auto w = g.variable("w", {3, 5}, {.type = float64}), x = g.placeholder("x", {batch, 3}, float64);
+  return model_spec{.loss = reduce_mean(square(tanh(matmul(x, w)))), .metrics = {}, .predictions = {}};
+};
+constexpr std::array<float, 8 * 16> kernel = [] {
+  std::array<float, 8 * 16> k{};
+  for (std::size_t i = 0; i < k.size(); ++i) k[i] = static_cast<float>(i % 7) - 3;
+  return k;
+}();
+constexpr auto frozen = quantize_weights<frozen_dense_weights<8, 16>>(kernel, std::array<float, 16>{});
+constexpr auto above_frozen = [](graph& g) {
+  const auto h = dense(frozen_dense<frozen>(g.placeholder("x", {batch, 8})), {.units = 6, .activation = relu});
+  return model_spec{.loss = reduce_mean(square(dense(h, {.units = 3}))), .metrics = {}, .predictions = {}};
 };
 }  // namespace
 
@@ -135,6 +151,27 @@ TEST_CASE("the error offers nothing that would be refused, that is there, or tha
   CHECK(sizeof(stepper_of<images, static_batch<1>, adam, one_by_one>) >=
         sizeof(stepper_of<images, static_batch<1>, adam>));
   CHECK(!offers(whole, "one_by_one"));
+}
+
+TEST_CASE("the numbers are those of the steppers in double and above frozen layers, too") {
+  const std::string wide = sentence_of<in_double, static_batch<4>, adam>();
+  INFO(wide);
+  CHECK(number_after(wide, "static_batch<1>") == sizeof(stepper_of<in_double, static_batch<1>, adam>));
+  CHECK(number_after(wide, "one_by_one") == sizeof(stepper_of<in_double, static_batch<4>, adam, one_by_one>));
+  CHECK(number_after(wide, "release_gradients") ==
+        sizeof(stepper_of<in_double, static_batch<4>, adam, release_gradients>));
+  CHECK(wide.find("with slots") == std::string::npos);  // they take variables of float32
+  const std::string head = sentence_of<above_frozen, static_batch<4>, adam>();
+  INFO(head);
+  CHECK(number_after(head, "variables") == stepper_of<above_frozen, static_batch<4>, adam>::memory_parts.variables);
+  CHECK(number_after(head, "static_batch<1>") == sizeof(stepper_of<above_frozen, static_batch<1>, adam>));
+  CHECK(number_after(head, "one_by_one") == sizeof(stepper_of<above_frozen, static_batch<4>, adam, one_by_one>));
+  CHECK(number_after(head, "release_gradients") ==
+        sizeof(stepper_of<above_frozen, static_batch<4>, adam, release_gradients>));
+  CHECK(number_after(head, "slots<bfloat16>") ==
+        sizeof(stepper_of<above_frozen, static_batch<4>, adam, gradus::slots<bfloat16>>));
+  CHECK(number_after(head, "slots<int8>") ==
+        sizeof(stepper_of<above_frozen, static_batch<4>, adam, gradus::slots<int8>>));
 }
 
 TEST_CASE("a stepper within its limit trains with the bits of one without") {
