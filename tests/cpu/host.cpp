@@ -54,6 +54,9 @@ TEST_CASE("check_between passes numbers on and names the one outside") {
   };
   CHECK(run({0, 0.5f, 1}) == std::vector<float>{0, 0.5f, 1});
   CHECK(run({}).empty());
-  CHECK_THROWS_WITH_AS(run({0, 1.5f}), "CheckBetween: element 1 is 1.5, expected [0, 1]", invalid_argument);
+  CHECK_THROWS_WITH_AS(run({0, 1.5f}),
+                       "CheckBetween: element 1 is 1.5, expected [0, 1]: a metric such as auc takes probabilities, as "
+                       "sigmoid gives them, and a NaN comes from the data or from a model that diverged",
+                       invalid_argument);
   CHECK_THROWS_AS(run({std::numeric_limits<float>::quiet_NaN()}), invalid_argument);
 }

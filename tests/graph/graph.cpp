@@ -11,6 +11,10 @@ inline constexpr card double_card{.name = "Double", .operands = 1, .infer = [](i
                                     r.type = r.in_type(0), r.dims = r.in(0);
                                     if (r.type == boolean) r.refuse("takes numbers, got ", r.type);
                                   }};
+// Its result has the first extent of each operand.
+inline constexpr card crossed_card{.name = "Crossed", .operands = 2, .infer = [](inference& r) {
+                                     r.type = r.in_type(0), r.dims = {r.in(0)[0], r.in(1)[0]};
+                                   }};
 constexpr value twice(value x, std::string_view name = {}) { return x.g->add(double_card, {x}, name); }
 
 template <class F>
@@ -100,6 +104,12 @@ TEST_CASE("refusals say what and where") {
   CHECK(refusal_of([](graph& g) {
           g.placeholder("x", {batch, batch});
         }) == "\"x\": at most one extent may be batch, got [batch, batch]");
+  CHECK(refusal_of([](graph& g) {
+          const value x = g.placeholder("x", {batch, 3}), y = g.placeholder("y", {batch});
+          g.add(crossed_card, {x, y});
+        }) ==
+        "Crossed: the result would be [batch, batch], and at most one extent may be batch; reshape an operand "
+        "(x[batch, 3], y[batch])");
   CHECK(refusal_of([](graph& g) {
           g.variable("w", {2 * batch, 3});
         }) == "variable \"w\" cannot have a batch extent: [2*batch, 3]");

@@ -23,6 +23,10 @@ TEST_CASE("what elementwise ops refuse") {
   check<[](graph& g) {
     (void)(g.placeholder("a", {batch, 3}) + g.placeholder("b", {2}));
   }>("Add: shapes [batch, 3] and [2] do not broadcast (a[batch, 3], b[2])");
+  check<[](graph& g) {
+    (void)(g.placeholder("a", {batch, 1}) - g.placeholder("b", {batch}));
+  }>("Sub: the result would be [batch, batch], and at most one extent may be batch; reshape an operand (a[batch, 1], "
+     "b[batch])");
   check<[](graph& g) { (void)(g.placeholder("a", {3}) * g.placeholder("b", {3}, float64)); }>(
       "Mul: operands must have one dtype, got float32 and float64; use cast (a[3], b[3])");
   check<[](graph& g) { exp(g.placeholder("a", {3}, int32)); }>(

@@ -65,6 +65,12 @@ TEST_CASE("what products refuse") {
     matmul(g.placeholder("x", {batch, 3}), g.variable("h/kernel", {4, 5}));
   }>("MatMul: inner extents differ: 3 and 4 (x[batch, 3], h/kernel[4, 5])");
   check<[](graph& g) {
+    const value x = g.placeholder("x", {batch, 3});
+    matmul(x, x, {.transpose_b = true});
+  }>("MatMul: the result would be [batch, batch], and at most one extent may be batch; reshape an operand (x[batch, "
+     "3], "
+     "x[batch, 3])");
+  check<[](graph& g) {
     matmul(g.placeholder("x", {batch}), g.variable("w", {4, 5}));
   }>("MatMul: operands must be matrices (x[batch], w[4, 5])");
   check<[](graph& g) {

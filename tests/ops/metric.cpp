@@ -337,5 +337,7 @@ TEST_CASE("accuracy of logits takes the largest, the first of equals; prediction
   const std::vector<std::int32_t> labels{1, 0, 1, 2};
   CHECK(t.run(m, {{logits, x}, {label, labels}}).first == 0.75);
   CHECK_THROWS_WITH_AS(t.s->run(area.update, {{p, outside}, {label, labels}}),
-                       "CheckBetween: element 3 is 1.25, expected [0, 1]", invalid_argument);
+                       "CheckBetween: element 3 is 1.25, expected [0, 1]: a metric such as auc takes probabilities, as "
+                       "sigmoid gives them, and a NaN comes from the data or from a model that diverged",
+                       invalid_argument);
 }

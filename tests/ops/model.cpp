@@ -73,6 +73,18 @@ TEST_CASE("what a model is refused for") {
   check<[](graph& g) {
     build_into(g, [](graph& h) {
       const value x = h.constant(1);
+      return model_spec{.loss = x, .metrics = {{"loss", metric{x, x, {}}}}};
+    });
+  }>("the model has two results of the name \"loss\": give one of them, in .metrics, another name");
+  check<[](graph& g) {
+    build_into(g, [](graph& h) {
+      const value x = h.constant(1);
+      return model_spec{.loss = x, .predictions = {{"a", x}, {"b", x}, {"a", x}}};
+    });
+  }>("the model has two results of the name \"a\": give one of them, in .predictions, another name");
+  check<[](graph& g) {
+    build_into(g, [](graph& h) {
+      const value x = h.constant(1);
       return model_spec{.loss = x,
                         .predictions = {{"a", x},
                                         {"b", x},

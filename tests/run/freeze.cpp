@@ -132,5 +132,7 @@ TEST_CASE("a model that is refused at run time says why") {
               g.variable("w", {2});
               return model_spec{.loss = g.constant(1)};
             },
-            mode::train) == "no gradients provided for any variable: the loss does not depend on them");
+            mode::train) ==
+        "no gradients provided for any variable: the loss does not depend on them, or only through labels, integers or "
+        "stop_gradient");
 }

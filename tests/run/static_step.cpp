@@ -215,7 +215,8 @@ TEST_CASE("settings that follow a schedule, in a static stepper and in one on th
   varies_as_given<schedule_free_adamw>(false);
   // betas, the rate and a clip that change, and functions of the program as schedules: the same bits in both
   const auto beta1 = vary<&adam::beta1>([](std::int64_t step) { return 0.5 + 0.04 * static_cast<double>(step); });
-  const auto norm = vary<&clip_by_global_norm::max_norm>(exponential_decay{.initial = 1, .decay_rate = 0.5});
+  const auto norm =
+      vary<&clip_by_global_norm::max_norm>(exponential_decay{.initial = 1, .decay_steps = 1, .decay_rate = 0.5});
   const auto rate = [](std::int64_t step) { return 0.1 / static_cast<double>(1 + step); };
   auto s = make_static_stepper<bowl>(static_batch<2>{}, adam{}, beta1, clip_by_global_norm{}, norm, rate);
   compare<bowl, fast>(s, 6, feed_x, adam{}, beta1, clip_by_global_norm{}, norm, rate);

@@ -184,7 +184,7 @@ TEST_CASE("data that does not fit the placeholders") {
 }
 
 TEST_CASE("the learning rate has one owner") {
-  auto r = refused([] { make_trainer(line, adam{.rate = 0.1}, exponential_decay{}); });
+  auto r = refused([] { make_trainer(line, adam{.rate = 0.1}, exponential_decay{.decay_steps = 100}); });
   CHECK(r.kind == status::invalid_argument);
   CHECK_SAYS(r, "the learning rate has two owners: Adam's `.rate` and the schedule among the policies");
   r = refused([] { make_trainer(line, momentum{}); });
@@ -210,7 +210,7 @@ TEST_CASE("a damaged checkpoint: every truncation and a damage anywhere are noti
     check(r);
     CHECK_SAYS(r,
                "The newest intact one beside it is \"run/model-8.ckpt\" (step 8): restore it by its path, or set "
-               "restore_options::fallback. Nothing was changed.");
+               "restore_options::fallback (run_config::restore_fallback in a trainer). Nothing was changed.");
     if (n > 100) CHECK_SAYS(r, "it is truncated");
   }
   for (std::size_t n = 0; n < whole.size(); n += 7) {

@@ -201,11 +201,21 @@ TEST_CASE("data and the model: a wrong column name, another dtype, another shape
         "check the ids, or give the table more rows");
 }
 
+TEST_CASE("an evaluation of data without an end needs a number of steps") {
+  auto trainer = make_trainer(line, adam{});
+  trainer.train(points().batch(2), {.steps = 1});
+  CHECK(said([&] { trainer.evaluate(points().repeat().batch(2)); }) ==
+        "invalid_argument: evaluate: the dataset never ends (.repeat()), so its batches have no mean; give `.steps`, "
+        "or data without .repeat()");
+  CHECK(trainer.evaluate(points().repeat().batch(2), {.steps = 2}).global_step() == 1);
+  CHECK(trainer.evaluate(points().repeat(2).batch(2)).global_step() == 1);
+}
+
 TEST_CASE("training: empty data, a batch larger than them, steps, a rate, intervals, a model that was never trained") {
   auto trainer = make_trainer(line, adam{});
   const std::string empty =
       "out_of_range: train: the dataset gave no examples, so nothing was trained: look at the path, at the filters, "
-      "and at a batch size with drop_remainder";
+      "at a batch size with drop_remainder, and at skipped() if ignore_errors passes bad records over";
   CHECK(said([&] { trainer.train(points().take(0).batch(2), {.steps = 1}); }) == empty);
   CHECK(said([&] { trainer.train(points().batch(100, true), {.steps = 1}); }) == empty);
   CHECK(said([&] { trainer.train(points().batch(100, true).repeat(), {.steps = 1}); }) == empty);

@@ -39,7 +39,7 @@ std::string refusal_when_made(const S& schedule) {
 }
 bool begins(const std::string& text, const std::string& with) { return text.substr(0, with.size()) == with; }
 
-enum class missing { refused, means_something };
+enum class missing { has_to_be_set, refused, means_something };
 enum class zero { refused, means_something };
 
 // `good` is taken; with each of these numbers of steps it is not. The default of the number is one that means
@@ -69,6 +69,8 @@ void counts(const char* name, const char* setting, const S& good, T S::*count, m
   if (default_is == missing::refused)
     CHECK(begins(refusal_when_made(s), std::string(name) + ": expected `" + setting + "` > 1, found 1: the schedule " +
                                            "would be over at step 1"));
+  else if (default_is == missing::has_to_be_set)
+    CHECK(refusal_when_made(s) == says + " 0, found 0");
   else
     CHECK(refusal(s) == "");
   // as part of another, as a group's, and of a setting
@@ -101,11 +103,11 @@ TEST_CASE("a number of steps that is missing, none, or no number") {
   using m = missing;
   using z = zero;
   counts("exponential_decay", "decay_steps", exponential_decay{.decay_steps = 5, .decay_rate = 0.5},
-         &exponential_decay::decay_steps, m::means_something);
+         &exponential_decay::decay_steps, m::has_to_be_set);
   counts("natural_exp_decay", "decay_steps", natural_exp_decay{.decay_steps = 5, .decay_rate = 0.5},
-         &natural_exp_decay::decay_steps, m::means_something);
+         &natural_exp_decay::decay_steps, m::has_to_be_set);
   counts("inverse_time_decay", "decay_steps", inverse_time_decay{.decay_steps = 5, .decay_rate = 0.5},
-         &inverse_time_decay::decay_steps, m::means_something);
+         &inverse_time_decay::decay_steps, m::has_to_be_set);
   counts("polynomial_decay", "decay_steps", polynomial_decay{.decay_steps = 5}, &polynomial_decay::decay_steps,
          m::refused);
   counts("cosine_decay", "decay_steps", cosine_decay{.decay_steps = 5}, &cosine_decay::decay_steps, m::refused);

@@ -80,8 +80,9 @@ void as_by_hand(const Policies&... policies) {
 TEST_CASE("a setting and the rate by functions of the program, and a clip by a schedule") {
   const auto beta = [](std::int64_t step) { return 0.5 + 0.04 * static_cast<double>(step); };
   const auto rate = [](std::int64_t step) { return 0.1 / static_cast<double>(1 + step); };
-  as_by_hand(adam{}, vary<&adam::beta1>(beta), rate, clip_by_global_norm{},
-             vary<&clip_by_global_norm::max_norm>(exponential_decay{.initial = 1, .decay_rate = 0.75}));
+  as_by_hand(
+      adam{}, vary<&adam::beta1>(beta), rate, clip_by_global_norm{},
+      vary<&clip_by_global_norm::max_norm>(exponential_decay{.initial = 1, .decay_steps = 1, .decay_rate = 0.75}));
 }
 TEST_CASE("the rate by vary, and a number of micro-batches that changes") {
   const cosine_decay rate{.initial = 0.5, .decay_steps = 6, .alpha = 0.1};

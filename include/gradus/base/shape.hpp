@@ -43,11 +43,13 @@ constexpr std::int64_t count(const shape& s) {
   for (int i = 0; i < s.rank; ++i) n *= s.dims[i];
   return n;
 }
-constexpr bool is_batched(const shape& s) {
-  for (int i = 0; i < s.rank; ++i)
-    if (s.dims[i] < 0) return true;
-  return false;
+// Returns how many extents depend on the batch size; a tensor has at most one.
+constexpr int batch_extents(const shape& s) {
+  int n = 0;
+  for (int i = 0; i < s.rank; ++i) n += s.dims[i] < 0;
+  return n;
 }
+constexpr bool is_batched(const shape& s) { return batch_extents(s) != 0; }
 // Returns an extent, or a count, for a known batch size.
 constexpr std::int64_t resolve(std::int64_t extent, std::int64_t batch_size) {
   return extent < 0 ? -extent * batch_size : extent;

@@ -292,7 +292,7 @@ GRADUS_BODY restored any_saver::restore_first(const state_list& list, const std:
                                     : text("The newest intact one beside it is \"", from, "\" (step ",
                                            file->result().content.step,
                                            "): restore it by its path, or set "
-                                           "restore_options::fallback"),
+                                           "restore_options::fallback (run_config::restore_fallback in a trainer)"),
                        ". Nothing was changed."));
     }
   }

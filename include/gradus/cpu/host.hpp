@@ -37,7 +37,8 @@ struct op_kernel<&cards::check_between> {
       for (std::int64_t i = 0; i < s.dim(0); ++i)
         if (!(x[i] >= low && x[i] <= high))
           raise(status::invalid_argument, "CheckBetween: element ", i, " is ", x[i], ", expected [", low, ", ", high,
-                "]");
+                "]: a metric such as auc takes probabilities, as sigmoid gives them, and a NaN comes from the data or "
+                "from a model that diverged");
       if (s.dim(0) != 0) std::memcpy(a[0], x, static_cast<std::size_t>(s.dim(0)) * sizeof(T));
     });
   }

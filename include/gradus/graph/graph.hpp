@@ -313,9 +313,7 @@ private:
     n.scope = scope_, n.device = device_, n.type = type, n.dims = dims;
     if (!name.empty()) n.name = names.unique(scope_, name, false);
     ints.append(words, count);
-    int symbolic = 0;
-    for (int i = 0; i < dims.rank; ++i) symbolic += dims.dims[i] < 0;
-    if (symbolic > 1) refuse("\"", name, "\": at most one extent may be batch, got ", dims);
+    if (batch_extents(dims) > 1) refuse("\"", name, "\": at most one extent may be batch, got ", dims);
     if (is_for_files(type)) refuse("\"", name, "\": ", type, " stands in files only; use int32, uint8 or float32");
     return made(n);
   }
@@ -381,6 +379,8 @@ constexpr value graph::add(const card& op, const value* operands, int count, con
   else if (op.infer != nullptr) {
     inference rule{*this, op, operands, count, words, word_count};
     op.infer(rule);
+    if (batch_extents(rule.dims) > 1)
+      rule.refuse("the result would be ", rule.dims, ", and at most one extent may be batch; reshape an operand");
     n.dims = rule.dims, n.type = rule.type;
   }
   if (!name.empty()) n.name = names.unique(scope_, name, false);

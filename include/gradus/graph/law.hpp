@@ -54,9 +54,7 @@ constexpr bool data_carries_numbers(const graph_parts& p) {
 }
 constexpr bool one_batch_extent(const graph_parts& p) {
   return every_node(p, [](const node& n, int) {
-    int symbolic = 0;
-    for (int k = 0; k < n.dims.rank; ++k) symbolic += n.dims.dims[k] < 0;
-    return n.dims.rank >= 0 && n.dims.rank <= max_rank && symbolic <= (n.op == &variable_card ? 0 : 1);
+    return n.dims.rank >= 0 && n.dims.rank <= max_rank && batch_extents(n.dims) <= (n.op == &variable_card ? 0 : 1);
   });
 }
 constexpr bool constants_hold(const graph_parts& p) {

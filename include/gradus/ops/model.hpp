@@ -49,7 +49,19 @@ constexpr void build_into(graph& g, Build build) {
       g.refuse("the model returns ", given, " ", what, ", and there is room for ", most, "; leave some out");
     return given > most;
   };
+  const auto clash = [&](const auto& list, const char* what, std::string_view taken) {
+    for (int i = 0; i < list.count; ++i) {
+      const std::string_view name = list.items[i].name;
+      bool twice = name == taken;
+      for (int k = 0; k < i; ++k) twice = twice || name == list.items[k].name;
+      if (!twice) continue;
+      g.refuse("the model has two results of the name \"", name, "\": give one of them, in .", what, ", another name");
+      return true;
+    }
+    return false;
+  };
   if (too_many(spec.metrics.count, "metrics") || too_many(spec.predictions.count, "predictions")) return;
+  if (clash(spec.metrics, "metrics", "loss") || clash(spec.predictions, "predictions", {})) return;
   if (g.mode() != mode::predict) {
     if (!spec.loss) return g.refuse("the model has no loss: return model_spec{.loss = ...}");
     if (spec.loss.dims().rank != 0)

@@ -209,7 +209,9 @@ constexpr graph minimize(const graph_parts& p, const minimize_options& o) {
     if (v) norm_of.push(v.sparse() ? v.values : v.dense);
   }
   if (!any) {
-    g.refuse("no gradients provided for any variable: the loss does not depend on them");
+    g.refuse(
+        "no gradients provided for any variable: the loss does not depend on them, or only through labels, integers or "
+        "stop_gradient");
     return g;
   }
   value all;  // every update waits for this

@@ -109,8 +109,10 @@ std::string data_ended(std::int64_t step, std::int64_t last, std::int64_t traine
 // Returns the warning that a run is at or behind its last step when it begins.
 std::string stood_there(std::int64_t step, std::int64_t last);
 inline constexpr std::string_view gave_nothing =
-    "the dataset gave no examples, so nothing was trained: look at the path, at the filters, and at a batch size with "
-    "drop_remainder";
+    "the dataset gave no examples, so nothing was trained: look at the path, at the filters, at a batch size with "
+    "drop_remainder, and at skipped() if ignore_errors passes bad records over";
+// An evaluation without `steps` of a dataset without an end.
+[[noreturn]] void refuse_endless_evaluation();
 }  // namespace detail
 
 namespace detail {

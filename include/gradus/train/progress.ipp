@@ -23,6 +23,12 @@ GRADUS_BODY std::string stood_there(std::int64_t step, std::int64_t last) {
               " is reached and nothing was trained; raise max_steps, or give steps to train further");
 }
 
+GRADUS_BODY void refuse_endless_evaluation() {
+  raise(status::invalid_argument,
+        "evaluate: the dataset never ends (.repeat()), so its batches have no mean; give `.steps`, or data without "
+        ".repeat()");
+}
+
 GRADUS_BODY std::string four_digits(double x) {
   char buffer[32];
   std::snprintf(buffer, sizeof buffer, "%.4g", x);

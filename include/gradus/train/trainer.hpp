@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "../input/cardinality.hpp"
 #include "../run/profile.hpp"
 #include "../store/directory_lock.hpp"
 #include "door.hpp"
@@ -84,11 +85,13 @@ public:
   }
 
   // Runs the model over the data and returns the loss and the metrics. Data that end are rewound, so that the next call
-  // reads them again. Raises failed_precondition for a checkpoint_path if this trainer has trained, since its training
-  // continues with the values in memory.
+  // reads them again. Raises invalid_argument for data without an end if `steps` is 0, and failed_precondition for a
+  // checkpoint_path if this trainer has trained, since its training continues with the values in memory.
   template <class Dataset>
     requires detail::batches_to_change<Dataset>
   evaluation evaluate(Dataset&& data, const evaluate_options& options = {}) {
+    if constexpr (requires { data.cardinality(); })
+      if (options.steps == 0 && data.cardinality() == infinite_cardinality) detail::refuse_endless_evaluation();
     ready_to_read(options.checkpoint_path);
     stepper_.template connect<mode::evaluate>();
     stepper_.reset_local();

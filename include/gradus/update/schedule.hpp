@@ -140,7 +140,7 @@ struct constant {
 struct exponential_decay {
   using policy_for = kind::schedule;
   double initial = 0.001;  // the rate at step 0
-  double decay_steps = 1;  // steps for one factor decay_rate
+  double decay_steps = 0;  // steps for one factor decay_rate; it has to be set
   double decay_rate = 1;   // below 1 for a falling rate
   bool staircase = false;  // in jumps, every decay_steps, instead of smoothly
 

@@ -30,7 +30,8 @@ TEST_CASE("a schedule after another counts from where it starts") {
 }
 
 TEST_CASE("scaled and multiplied schedules are schedules") {
-  constexpr auto s = scaled(product_of(step_itself{}, exponential_decay{.initial = 1, .decay_rate = 0.5}), 8);
+  constexpr auto s =
+      scaled(product_of(step_itself{}, exponential_decay{.initial = 1, .decay_steps = 1, .decay_rate = 0.5}), 8);
   static_assert(s(0) == 0 && s(1) == 4 && s(3) == 3);
   static_assert(rate_schedule<decltype(s)> || rate_schedule<std::remove_const_t<decltype(s)>>);
   golden::check_pure(s);

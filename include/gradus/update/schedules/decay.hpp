@@ -21,7 +21,7 @@ namespace gradus::inline GRADUS_BUILD {
 struct natural_exp_decay {
   using policy_for = kind::schedule;
   double initial = 0.001;
-  double decay_steps = 1;
+  double decay_steps = 0;  // it has to be set
   double decay_rate = 0;
   bool staircase = false;
 
@@ -40,7 +40,7 @@ struct natural_exp_decay {
 struct inverse_time_decay {
   using policy_for = kind::schedule;
   double initial = 0.001;
-  double decay_steps = 1;
+  double decay_steps = 0;  // it has to be set
   double decay_rate = 0;
   bool staircase = false;
 
