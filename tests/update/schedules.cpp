@@ -88,11 +88,12 @@ S usable() {
     if constexpr (counts_steps<std::remove_reference_t<decltype(x)>>)
       if (x == 0 || x == 1) x = steps += 4;
   });
-  if (refusal(s) != "")
-    each_member(s, [](auto& x) {
-      if constexpr (std::is_same_v<std::remove_reference_t<decltype(x)>, double>)
-        if (x == 1) x = 9;
-    });
+  for (const double missing : {1.0, 0.0})  // the default of one that would be over at step 1, or that has to be set
+    if (refusal(s) != "")
+      each_member(s, [&](auto& x) {
+        if constexpr (std::is_same_v<std::remove_reference_t<decltype(x)>, double>)
+          if (x == missing) x = 9;
+      });
   return s;
 }
 
