@@ -6,6 +6,7 @@
 
 #include <doctest/doctest.h>
 
+#include "../sanitized.hpp"
 #include "../train/run_files.hpp"
 #include "cluster_models.hpp"
 #include "cluster_runs.hpp"
@@ -63,5 +64,10 @@ void same_bits() {
 TEST_CASE("a synchronous cluster has the bits of one process: a perceptron with dropout") {
   same_bits<cluster_models::mlp>();
 }
-TEST_CASE("a synchronous cluster has the bits of one process: convolutions") { same_bits<cluster_models::lenet>(); }
-TEST_CASE("a synchronous cluster has the bits of one process: attention") { same_bits<cluster_models::gpt>(); }
+// Under a sanitizer these two take more than ten minutes, and run the same code of the cluster.
+TEST_CASE("a synchronous cluster has the bits of one process: convolutions" * doctest::skip(is_sanitized)) {
+  same_bits<cluster_models::lenet>();
+}
+TEST_CASE("a synchronous cluster has the bits of one process: attention" * doctest::skip(is_sanitized)) {
+  same_bits<cluster_models::gpt>();
+}
