@@ -98,6 +98,15 @@ TEST_CASE("constants: one value everywhere, or as many as the shape") {
   CHECK(g.nodes[g.constant(0.5, float64, {batch, 2}).id].attrs == 2);
   CHECK(g.nodes[g.constant({1, 2, 3}, {3}).id].attrs == 6);
   CHECK(refusal_of([](graph& h) { h.constant({1, 2}, {3}); }) == "constant: 2 values do not fill [3]");
+  CHECK(refusal_of([](graph& h) {
+          h.constant({1}, {batch, batch});
+        }) == "constant: 1 values do not fill [batch, batch]");
+  CHECK(refusal_of([](graph& h) {
+          h.constant({1, 2, 3, 4}, {2 * batch, 2 * batch});
+        }) == "constant: 4 values do not fill [2*batch, 2*batch]");
+  CHECK(refusal_of([](graph& h) {
+          h.constant({1, 2}, {2}, int8);
+        }) == "\"\": int8 stands in files only; use int32, uint8 or float32");
 }
 
 TEST_CASE("refusals say what and where") {

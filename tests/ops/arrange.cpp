@@ -42,6 +42,8 @@ static_assert([] {
 }());
 
 TEST_CASE("what arranging refuses") {
+  CHECK_THROWS_WITH_AS(concat({}, 0), "concat: expected at least one value, found none", invalid_argument);
+  CHECK_THROWS_WITH_AS(stack({}), "stack: expected at least one value, found none", invalid_argument);
   check<[](graph& g) {
     transpose(g.placeholder("x", {batch, 2, 3}), {0, 2, 2});
   }>("Transpose: the axes must be a permutation of 0 ... 2, axis 2 is 2 (x[batch, 2, 3])");

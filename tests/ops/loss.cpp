@@ -43,6 +43,10 @@ static_assert([] {
 
 TEST_CASE("what losses refuse") {
   check<[](graph& g) {
+    losses::softmax_cross_entropy(g.placeholder("y", {4, batch}), g.placeholder("x", {4, batch}), 0.1);
+  }>("softmax_cross_entropy_loss: label_smoothing divides by the number of classes, the last extent of the logits, "
+     "which is not known in [4, batch]");
+  check<[](graph& g) {
     losses::mean_squared_error(g.placeholder("y", {batch, 3}), g.placeholder("p", {batch, 4}));
   }>("mean_squared_error: labels [batch, 3] and predictions [batch, 4] must have one shape");
   check<[](graph& g) {

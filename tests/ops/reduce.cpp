@@ -76,4 +76,7 @@ TEST_CASE("what reductions refuse") {
   check<[](graph& g) { reduce_sum(g.placeholder("x", {batch, 3}), {2}); }>("axis 2 is outside [batch, 3]");
   check<[](graph& g) { reduce_mean(g.placeholder("x", {3}, boolean)); }>(
       "Mean: takes numbers, got bool; use cast (x[3])");
+  check<[](graph& g) {
+    reduce_mean(g.placeholder("x", {batch, 32, 32}, uint8), {1, 2});
+  }>("Mean: takes float32, float64, int32 or int64, got uint8; use cast (x[batch, 32, 32])");
 }

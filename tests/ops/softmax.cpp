@@ -81,6 +81,12 @@ TEST_CASE("a label outside the classes is an error when the step runs") {
 
 TEST_CASE("what cross-entropies refuse") {
   check<[](graph& g) {
+    softmax(g.placeholder("x", {batch, 0}));
+  }>("Softmax: the last axis has no element, expected the classes there (x[batch, 0])");
+  check<[](graph& g) {
+    sparse_softmax_cross_entropy(g.placeholder("x", {batch, 0}), g.placeholder("y", {batch}, int32));
+  }>("SparseSoftmaxCrossEntropyWithLogits: logits need a class axis (x[batch, 0], y[batch])");
+  check<[](graph& g) {
     softmax_cross_entropy_with_logits(g.placeholder("x", {batch, 3}), g.placeholder("y", {batch, 4}));
   }>("SoftmaxCrossEntropyWithLogits: operands must have one shape (x[batch, 3], y[batch, 4])");
   check<[](graph& g) {

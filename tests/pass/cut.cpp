@@ -48,6 +48,24 @@ TEST_CASE("what mixes examples is found") {
   CHECK(mixing([](graph&, value x, value y) { return reduce_mean(x) * reduce_mean(y); }) == "Mul");
   CHECK(mixing([](graph&, value x, value) { return square(reduce_mean(x)); }) == "Square");
   CHECK(mixing([](graph&, value x, value y) { return reduce_mean(x) + reduce_sum(y); }) == "Add");
+  // along the batch, or against the order of the examples in memory
+  CHECK(mixing([](graph&, value x, value) { return reduce_mean(softmax(transpose(x, {1, 0}))); }) == "Softmax");
+  CHECK(mixing([](graph&, value x, value) { return reduce_mean(log_softmax(transpose(x, {1, 0}))); }) == "LogSoftmax");
+  CHECK(mixing([](graph&, value x, value y) { return reduce_mean(square(concat({x, y}, 0))); }) == "ConcatV2");
+  CHECK(mixing([](graph&, value x, value y) {
+          return reduce_mean(reshape(x, {4, batch}) * transpose(y, {1, 0}));
+        }) == "Reshape");
+  CHECK(mixing([](graph& g, value x, value) { return reduce_mean(gather(x, g.placeholder("at", {batch}, int32))); }) ==
+        "Gather");
+  CHECK(mixing([](graph& g, value x, value) {
+          return reduce_mean(x) + reduce_mean(g.placeholder("z", {4, batch}));
+        }) == "Placeholder");
+  CHECK(mixing([](graph&, value x, value y) {
+          return reduce_mean(softmax(x) + softmax(transpose(transpose(reshape(y, {2 * batch, 2}), {1, 0}), {1, 0})));
+        }) != "");
+  CHECK(mixing([](graph&, value x, value y) {
+          return reduce_mean(concat({x, y}, 1)) + reduce_mean(transpose(reshape(x, {2 * batch, 2}), {1, 0}));
+        }) == "");
   // A weighted mean divides by the number of weights that are not 0: each part has its own.
   CHECK(mixing([](graph&, value x, value y) {
           return losses::mean_squared_error(y, x, {.weights = cast(greater(y, y.g->constant(0, float32)), float32)});

@@ -94,6 +94,17 @@ TEST_CASE("feeding: a short last batch, and full ones again") {
   CHECK(s.loss() == (3 * 1 + 7 * 10 + 11 * 100 + 3 * 1) / 4.0f);
 }
 
+TEST_CASE("feeding: the batch has to be the first extent") {
+  const auto columns = [](graph& g) {
+    return model_spec{.loss = reduce_mean(matmul(g.variable("w", {1, 2}), g.placeholder("x", {2, batch})))};
+  };
+  auto trainer = make_trainer(columns, gradient_descent{.rate = 0.1});
+  CHECK_THROWS_WITH_AS(trainer.train(from_spans("x", x, extents{2}).batch(2), {.steps = 1}),
+                       "placeholder \"x\" is [2, batch], and a dataset's batch is the first extent; make it the first, "
+                       "and transpose the placeholder",
+                       invalid_argument);
+}
+
 TEST_CASE("feeding: datasets that do not fit") {
   run_setting s;
   const auto match = [&](auto data) { detail::match_feeds<mode::train>(s.steps, data); };

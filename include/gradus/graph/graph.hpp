@@ -134,9 +134,10 @@ struct graph {
     return constant(std::span<const double>(list.begin(), list.size()), dims, type);
   }
   constexpr value constant(std::span<const double> list, const shape& dims, dtype type = float32) {
-    if (static_cast<std::int64_t>(list.size()) != gradus::count(dims))
+    if (is_batched(dims) || static_cast<std::int64_t>(list.size()) != gradus::count(dims))
       refuse("constant: ", static_cast<int>(list.size()), " values do not fill ", dims);
     if (finalized_) refuse_finalized("Const");
+    refuse_for_files({}, type);
     const int at = ints.count;
     for (double d : list) {
       const auto bits = std::bit_cast<std::array<int, 2>>(d);
@@ -314,8 +315,11 @@ private:
     if (!name.empty()) n.name = names.unique(scope_, name, false);
     ints.append(words, count);
     if (batch_extents(dims) > 1) refuse("\"", name, "\": at most one extent may be batch, got ", dims);
-    if (is_for_files(type)) refuse("\"", name, "\": ", type, " stands in files only; use int32, uint8 or float32");
+    refuse_for_files(name, type);
     return made(n);
+  }
+  constexpr void refuse_for_files(std::string_view name, dtype type) {
+    if (is_for_files(type)) refuse("\"", name, "\": ", type, " stands in files only; use int32, uint8 or float32");
   }
 };
 

@@ -235,6 +235,7 @@ constexpr value concat(graph& g, const value* list, int n, int axis) {
 // Returns the values joined one after another along the axis (negative: from the back). Along it, a batch extent joins
 // batch extents only.
 constexpr value concat(std::initializer_list<value> values, int axis) {
+  if (values.size() == 0) raise(status::invalid_argument, "concat: expected at least one value, found none");
   const value first = *values.begin();
   return detail::concat(*first.g, values.begin(), static_cast<int>(values.size()), detail::axis_of(first, axis));
 }
@@ -271,6 +272,7 @@ constexpr value flatten(value x) {
 }
 // Returns values of one shape, joined along a new axis.
 constexpr value stack(std::initializer_list<value> values, int axis = 0) {
+  if (values.size() == 0) raise(status::invalid_argument, "stack: expected at least one value, found none");
   detail::seq<value> list;
   const value first = *values.begin();
   for (const value& v : values) list.push(expand_dims(v, axis));

@@ -225,6 +225,13 @@ constexpr value softmax_cross_entropy(value onehot_labels, value logits, double 
                                       const options& o = {}) {
   return detail::each_of("logits", "softmax_cross_entropy_loss", onehot_labels, logits, o,
                          [label_smoothing](value y, value x) {
+                           if (label_smoothing != 0 && (x.dims().rank == 0 || x.dims().back() <= 0)) {
+                             x.g->refuse(
+                                 "softmax_cross_entropy_loss: label_smoothing divides by the number of "
+                                 "classes, the last extent of the logits, which is not known in ",
+                                 x.dims());
+                             return x;
+                           }
                            if (label_smoothing != 0) y = y * (1 - label_smoothing) + label_smoothing / x.dims().back();
                            return softmax_cross_entropy_with_logits(x, stop_gradient(y));
                          });

@@ -10,6 +10,11 @@ constexpr void infer_argmax(inference& r) {
   infer_reduce(r);
   r.type = int64;
 }
+// In 8 bits neither a sum nor the number of elements has room.
+constexpr void infer_mean(inference& r) {
+  infer_reduce(r);
+  if (r.type == uint8) r.refuse("takes float32, float64, int32 or int64, got uint8; use cast");
+}
 constexpr void infer_size(inference& r) { r.type = static_cast<dtype>(r.words[2]); }
 constexpr void lower_size(lowering& l) {
   const auto a = l.attributes<reduce_attr>();
@@ -24,7 +29,7 @@ constexpr void lower_copy(lowering& l) { l.rows = count(l.out()); }
 }  // namespace detail
 
 namespace cards {
-inline constexpr card mean{"Mean", 1, 0, infer_reduce, grad_mean, lower_reduce},
+inline constexpr card mean{"Mean", 1, 0, infer_mean, grad_mean, lower_reduce},
     max{"Max", 1, 0, infer_reduce, grad_max, lower_reduce}, min{"Min", 1, 0, infer_reduce, grad_max, lower_reduce},
     argmax{"ArgMax", 1, trait::blocks, infer_argmax, nullptr, lower_reduce},
     size{"Size", 1, trait::blocks, infer_size, nullptr, lower_size};

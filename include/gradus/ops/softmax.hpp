@@ -9,6 +9,7 @@ constexpr void infer_rows(inference& r) {
   infer_floats_apart(r);
   r.dims = r.in(0);
   if (r.dims.rank == 0) return r.refuse("needs at least one axis");
+  if (r.dims.back() == 0) return r.refuse("the last axis has no element, expected the classes there");
   for (int i = 1; i < r.count; ++i)
     if (!(r.in(i) == r.dims)) return r.refuse("operands must have one shape");
 }
@@ -21,7 +22,7 @@ constexpr void infer_sparse_xent(inference& r) {
   if (!is_float(r.type)) return r.refuse("logits must be float32 or float64, got ", r.type);
   if (r.in_type(1) != int32 && r.in_type(1) != int64)
     return r.refuse("labels must be int32 or int64, got ", r.in_type(1));
-  if (r.dims.rank == 0) return r.refuse("logits need a class axis");
+  if (r.dims.rank == 0 || r.dims.back() == 0) return r.refuse("logits need a class axis");
   shape rows = r.dims;
   --rows.rank, rows.dims[rows.rank] = 0;
   if (!(rows == r.in(1))) return r.refuse("labels must be ", rows, ", one class per row of logits");

@@ -1,7 +1,10 @@
 // This header decides whether a batch can be computed in parts: for microbatch (run/microbatch.hpp) when a program
 // runs, for one_by_one (run/gradient_life.hpp) when it is compiled.
 #pragma once
+#include "../ops/arrange.hpp"
+#include "../ops/gather.hpp"
 #include "../ops/reduce.hpp"
+#include "../ops/softmax.hpp"
 #include "../ops/state.hpp"
 #include "rewrite.hpp"
 
@@ -62,6 +65,26 @@ constexpr batch_share share_of(const node& n, bool of_each, const char* shares, 
   return mixture;
 }
 
+// Returns the product of the extents before the one that depends on the batch.
+constexpr std::int64_t before_batch(const shape& s) {
+  std::int64_t n = 1;
+  for (int i = 0; i < s.rank && s.dims[i] >= 0; ++i) n *= s.dims[i];
+  return n;
+}
+// Whether a batched result has, for one example, numbers of others: in memory, where an input's examples do not stand
+// one after another, or by what an op computes along the batch.
+constexpr bool crosses_examples(const graph_view& v, const node& n, const int* from) {
+  if (n.op == &placeholder_card) return n.dims[0] >= 0;
+  if (n.inputs == 0) return false;
+  const shape& x = v.nodes[from[0]].dims;
+  if (!is_batched(x)) return false;
+  if (n.op == &cards::reshape) return before_batch(x) != before_batch(n.dims);
+  if (n.op == &cards::gather) return true;
+  if (n.op == &cards::concat) return x.dims[v.ints[n.attr]] < 0;
+  if (n.op == &cards::softmax || n.op == &cards::log_softmax) return x.back() < 0;
+  return false;
+}
+
 // Returns, for a model before it is differentiated, the first node that mixes examples, -1 if none does. Such a node
 // computes something for each example from something of all examples, or makes a loss that is no mean over them: a sum,
 // a maximum, a quotient of two sums.
@@ -81,7 +104,7 @@ constexpr int find_mixing(const graph_parts& p) {
       of_each = of_each || is_batched(v.nodes[from[k]].dims),
       of_all = of_all || (shares[from[k]] != no_example && shares[from[k]] != their_number);
     if (is_batched(n.dims)) {
-      if (of_all) return i;
+      if (of_all || crosses_examples(v, n, from)) return i;
     } else {
       shares[i] = share_of(n, of_each, shares.first, from);
       if (shares[i] == mixture && counts[i] != 0) return i;

@@ -45,6 +45,10 @@ GRADUS_BODY feed_plan match_feeds(std::span<const placeholder_info> wanted, cons
     }
     const auto& c = parts[at];
     const bool same = c.type == p.type && is_batched(p.dims) && -count(p.dims) == count(c.dims);
+    if (same && p.dims[0] >= 0)  // the examples come one after another
+      raise(status::invalid_argument, text("placeholder \"", p.name, "\" is ", to_text(p.dims),
+                                           ", and a dataset's batch is the first extent; make "
+                                           "it the first, and transpose the placeholder"));
     if (!same)
       raise(status::invalid_argument,
             text("placeholder \"", p.name, "\" is ", name_of(p.type), " ", to_text(p.dims), ", but the dataset's \"",
