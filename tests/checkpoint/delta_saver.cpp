@@ -76,6 +76,31 @@ TEST_CASE("delta_saver: at every save a new process finds the state of that step
   CHECK(fs.bytes("d/m-14.ckpt").size() * 10 < fs.bytes("d/m-13.ckpt").size());
 }
 
+TEST_CASE("delta_saver: a step that is saved twice is found, whether its file was a base or a delta") {
+  for (const int deltas : {0, 1, 3}) {
+    CAPTURE(deltas);
+    const faulty_files fs;
+    model m;
+    auto s = make(fs, {.deltas_per_base = 5, .keep_chains = 1});
+    for (int i = 0; i <= deltas; ++i) m.train(s.tracker()), s.save(m.list, "d/m", m.step);
+    for (int again = 0; again < 2; ++again) {
+      s.save(m.list, "d/m", m.step);
+      model found;
+      auto fresh = make(fs, {.deltas_per_base = 5});
+      const auto r = fresh.restore_latest(found.list, "d");
+      REQUIRE(r);
+      CHECK(r->step == m.step);
+      CHECK(found == m);
+      fresh.save(found.list, "d/m", found.step);  // a run that saves what it has restored
+    }
+    m.train(s.tracker());
+    s.save(m.list, "d/m", m.step);
+    model found;
+    CHECK(make(fs, {}).restore_latest(found.list, "d"));
+    CHECK(found == m);
+  }
+}
+
 TEST_CASE("delta_saver: a run that goes on after a restart appends to the chain it found") {
   const faulty_files fs;
   model m;

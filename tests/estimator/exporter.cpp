@@ -81,6 +81,10 @@ TEST_CASE("E11 best exporter") {
     any_exporter two = best_exporter("two", {.serving = serving, .exports_to_keep = 2});
     for (int i = 0; i < 5; ++i) CHECK_FALSE(many(two, with_loss(static_cast<float>(10 - i), i + 1)).empty());
     CHECK(many.kept("two") == std::vector<std::string>{"1700000003", "1700000004"});
+    many.made = -100;  // the clock was set back
+    const std::string path = many(two, with_loss(1, 9));
+    CHECK(std::filesystem::exists(path));
+    CHECK(many.kept("two") == std::vector<std::string>{"1699999900", "1700000004"});
   }
   CHECK_THROWS_WITH_AS(best_exporter("best", {.serving = serving, .exports_to_keep = 0}),
                        "best_exporter: exports_to_keep, if provided, must be a positive number. Got 0",

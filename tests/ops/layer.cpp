@@ -85,6 +85,9 @@ static_assert([] {
 }());
 
 TEST_CASE("what layers refuse") {
+  check<[](graph& g) {
+    batch_norm(g.placeholder("x", {batch, 3}), {.momentum = 99});
+  }>("batch_norm \"batch_normalization\": the momentum of the moving statistics must be in [0, 1]; 0.99 is common");
   check<[](graph& g) { dense(g.placeholder("x", {batch}), {.units = 3}); }>(
       "dense \"dense\": needs units > 0 and an operand of rank 2 or more whose last extent is known, got units 3, "
       "operand "

@@ -43,6 +43,12 @@ static_assert([] {
 
 TEST_CASE("what losses refuse") {
   check<[](graph& g) {
+    losses::softmax_cross_entropy(g.placeholder("y", {batch, 3}), g.placeholder("x", {batch, 3}), 10);
+  }>("softmax_cross_entropy_loss: label_smoothing is a share of the labels, and must be in [0, 1]; 10 % are 0.1");
+  check<[](graph& g) {
+    losses::sigmoid_cross_entropy(g.placeholder("y", {batch, 3}), g.placeholder("x", {batch, 3}), -0.1);
+  }>("sigmoid_cross_entropy_loss: label_smoothing is a share of the labels, and must be in [0, 1]; 10 % are 0.1");
+  check<[](graph& g) {
     losses::softmax_cross_entropy(g.placeholder("y", {4, batch}), g.placeholder("x", {4, batch}), 0.1);
   }>("softmax_cross_entropy_loss: label_smoothing divides by the number of classes, the last extent of the logits, "
      "which is not known in [4, batch]");

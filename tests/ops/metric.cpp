@@ -64,6 +64,10 @@ static_assert([] {
 
 TEST_CASE("what metrics refuse") {
   check<[](graph& g) {
+    accuracy(g.placeholder("y", {batch, 1}, int64), sigmoid(g.placeholder("x", {batch, 1})));
+  }>("accuracy: predictions of float32 [batch, 1] beside labels of int64 of that shape are no classes; give "
+     "cast(greater(p, 0.5), int32), or logits with one axis more");
+  check<[](graph& g) {
     accuracy(g.placeholder("y", {batch, 2}, int32), g.placeholder("p", {batch}, int32));
   }>("accuracy: labels and predictions must have one shape, got [batch, 2] and [batch]");
   check<[](graph& g) {

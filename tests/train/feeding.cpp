@@ -4,6 +4,9 @@
 #include <gradus/train/composition.hpp>
 #include <gradus/update/rules/gradient_descent.hpp>
 
+#include <gradus/train/trainer.hpp>
+#include <gradus/update/rules/gradient_descent.hpp>
+
 #include <doctest/doctest.h>
 
 #include <array>
@@ -103,6 +106,31 @@ TEST_CASE("feeding: the batch has to be the first extent") {
                        "placeholder \"x\" is [2, batch], and a dataset's batch is the first extent; make it the first, "
                        "and transpose the placeholder",
                        invalid_argument);
+}
+
+TEST_CASE("feeding: extents may be joined or cut, and must not stand in another order") {
+  const std::vector<float> numbers(2 * 24);
+  const auto fed = [&](const shape& wanted, const extents& given) {
+    const auto model = [&](graph& g) {
+      const value v = g.placeholder("x", wanted);
+      return model_spec{.loss = reduce_mean(reshape(v, {batch, 24}) * g.variable("w", {24}))};
+    };
+    auto trainer = make_trainer(model, gradient_descent{.rate = 0.1});
+    try {
+      trainer.train(from_spans("x", numbers, given).batch(2), {.steps = 1});
+      return true;
+    } catch (const invalid_argument& e) {
+      CHECK(std::string(e.what()).find("make one as the other") != std::string::npos);
+      return false;
+    }
+  };
+  for (const extents& given : {extents{24}, extents{2, 3, 4}, extents{6, 4}, extents{2, 12}, extents{1, 2, 3, 4}})
+    CHECK(fed({batch, 2, 3, 4}, given));
+  for (const shape& wanted : {shape{batch, 24}, shape{batch, 6, 4}, shape{batch, 2, 12}, shape{batch, 2, 3, 1, 4},
+                              shape{2 * batch, 3, 4}, shape{24 * batch}})
+    CHECK(fed(wanted, {2, 3, 4}));
+  for (const extents& given : {extents{4, 3, 2}, extents{3, 2, 4}, extents{12, 2}, extents{4, 6}, extents{8, 3}})
+    CHECK_FALSE(fed({batch, 2, 3, 4}, given));
 }
 
 TEST_CASE("feeding: datasets that do not fit") {

@@ -658,6 +658,8 @@ TEST_CASE("a trainer does not go on over what another run has saved since") {
   a.train(rows(), {.max_steps = 3});
   a.train(rows(), {.max_steps = 4});
   b.train(rows(), {.max_steps = 9});
+  CHECK_THROWS_WITH_AS(a.measured(0.5), doctest::Contains("another run has saved \"run/model-9.ckpt\""),
+                       failed_precondition);
   CHECK_THROWS_WITH_AS(
       a.train(rows(), {.max_steps = 6}),
       "another run has saved \"run/model-9.ckpt\" since this one held step 4 there, and would lose it; "

@@ -304,6 +304,47 @@ TEST_CASE("in mixed precision, with a loss scale that overflows, shrinks and gro
   CHECK(std::adjacent_find(scales.begin(), scales.end(), std::less<>()) != scales.end());
 }
 
+TEST_CASE("a validation that never happens, counts too few steps, or keeps the worst checkpoints is refused") {
+  const auto refused = [](std::int64_t every, stop_condition stop = {}, keep_best kept = {}) {
+    auto t = make_trainer<line>(adam{.rate = 0.05}, faulty_files(), silent{},
+                                run_config{.model_dir = "run", .keep_checkpoint_best = kept});
+    return why(
+        [&] {
+          t.train(data(),
+                  {.max_steps = 20, .validation = {.data = test_set(), .every_n_steps = every, .stop_when = stop}});
+        },
+        status::invalid_argument);
+  };
+  CHECK(
+      refused(4, {}, {.count = 2}) ==
+      "validation: keep_checkpoint_best keeps the checkpoints whose value is higher, but by stop_when a lower \"loss\" "
+      "is better; give both one higher_is_better");
+  CHECK(
+      refused(4, {.higher_is_better = true}, {2, false}) ==
+      "validation: keep_checkpoint_best keeps the checkpoints whose value is lower, but by stop_when a higher \"loss\" "
+      "is better; give both one higher_is_better");
+  CHECK(refused(21) ==
+        "validation: every_n_steps 21 is above max_steps 20, so nothing would be evaluated; give fewer steps");
+  CHECK(
+      refused(4, when_no_decrease("loss", 3)) ==
+      "validation: stop_when counts steps, not evaluations: 3 without a better value are fewer than every_n_steps, 4; "
+      "give that number or more");
+  CHECK(refused(4, when_lower("loss", std::numeric_limits<double>::quiet_NaN())) ==
+        "validation: stop_when has the threshold NaN, which no value passes");
+}
+
+TEST_CASE("the checkpoint of the last step keeps its rank") {
+  const faulty_files files;
+  auto t = make_trainer<line>(
+      adam{.rate = 0.05}, files, silent{},
+      run_config{.model_dir = "run", .save_checkpoints_steps = 4, .keep_checkpoint_best = {1, false}});
+  t.train(data(), {.max_steps = 8, .validation = {.data = test_set(), .every_n_steps = 4}});
+  const auto state = read_state_file(files, "run");
+  REQUIRE(state);
+  REQUIRE(state->best.size() == 1);  // the loss falls, so the last is the best
+  CHECK(state->best[0].first == "model-8.ckpt");
+}
+
 TEST_CASE("what means nothing is refused; an unknown metric says which there are") {
   faulty_files files;
   auto t = make(files);

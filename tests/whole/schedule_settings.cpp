@@ -144,6 +144,14 @@ TEST_CASE("a number of steps that is missing, none, or no number") {
   CHECK(refusal_when_made(warmup_cosine_decay{.warmup_steps = 5, .decay_steps = 5}) ==
         "warmup_cosine_decay: expected `decay_steps`, which counts the warm-up too, > 5, found 5");
   CHECK(begins(refusal_when_made(warmup_stable_decay{}), "warmup_stable_decay: expected `decay_steps` > 1, found 1"));
+  CHECK(
+      begins(refusal_when_made(reduce_on_plateau{.factor = -0.1}), "reduce_on_plateau: expected factor < 1 and >= 0"));
+  CHECK(begins(refusal_when_made(reduce_on_plateau{.threshold = 5}), "reduce_on_plateau: expected threshold < 1"));
+  CHECK(begins(refusal_when_made(exponential_decay{.decay_steps = 5, .decay_rate = -0.9}),
+               "exponential_decay: expected `decay_rate` finite and > 0"));
+  CHECK(begins(refusal_when_made(cosine_decay{.decay_steps = 5, .alpha = 10}), "cosine_decay: expected `alpha` in [0"));
+  CHECK(begins(refusal_when_made(cosine_decay_restarts{.first_decay_steps = 5, .alpha = -1}),
+               "cosine_decay_restarts: expected `alpha` in [0"));
   CHECK(refusal_when_made(piecewise_constant{}) == "piecewise_constant: 0 boundaries need 1 values, found 0");
   CHECK(refusal_when_made(piecewise_constant{.boundaries = {3}, .values = {1}}) ==
         "piecewise_constant: 1 boundaries need 2 values, found 1");

@@ -113,6 +113,22 @@ TEST_CASE("data that give nothing at all are an error where nothing was trained 
   CHECK_THROWS_AS(sess.run(), out_of_range);
 }
 
+TEST_CASE("steps that change nothing are a warning if they are most of a training") {
+  texts heard;
+  const std::vector<float> bad(4, std::numeric_limits<float>::quiet_NaN());
+  auto trainer = make_trainer(line, descent, not_finite::skip{}, listener{&heard});
+  trainer.train(from_spans("x", bad, "y", bad).repeat().batch(2), {.max_steps = 5});
+  CHECK(heard ==
+        texts{"train: 5 of 5 steps changed no variable, because their loss or gradients were not finite; look at "
+              "the data, at the rate and at the loss scale"});
+  heard.clear();
+  trainer.train(points().repeat().batch(2), {.max_steps = 10});
+  CHECK(heard.empty());
+  auto scaled = make_trainer(line, descent, static_loss_scale{1e38}, listener{&heard});
+  scaled.train(points().repeat().batch(2), {.max_steps = 3});
+  CHECK(heard.size() == 1);
+}
+
 TEST_CASE("data that end before the last step, or stand at their end, are a warning") {
   texts heard;
   const testing::temp_dir dir;

@@ -40,7 +40,9 @@ public:
   saved save(const state_list& list, std::string_view prefix, std::int64_t step, metadata about = {},
              bool whole = false) {
     const auto marks = tracker_.take();
-    const bool base = whole || !chain_ || chain_->deltas >= options_.deltas_per_base;
+    // A file that has the name of one of the chain would replace it, so it must build on none.
+    const bool again = chain_ && step <= chain_->last.step;
+    const bool base = whole || !chain_ || again || chain_->deltas >= options_.deltas_per_base;
     return undo_unless_saved(marks, [&] {
       return base ? save_base(list, prefix, step, std::move(about))
                   : save_delta(list, marks, prefix, step, std::move(about));

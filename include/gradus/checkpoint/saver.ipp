@@ -107,7 +107,14 @@ GRADUS_BODY saved any_saver::forget(const std::string& directory, const std::vec
   retention next = kept_;
   for (const auto& name : names)
     if (kept_.state().keeps(name)) next.supersede(name);
-  if (const auto p = publish(next)) raise(p);
+  auto& state = next.state();
+  state.newest = state.all.empty() ? std::string() : state.all.back();
+  if (state.newest.empty()) {  // a state file names a checkpoint
+    detail::remove_file(fs_, join_path(directory_, state_file_name));
+    kept_ = next;
+  } else if (const auto p = publish(next)) {
+    raise(p);
+  }
   saved out;
   remove_superseded(out);
   return out;
@@ -121,6 +128,7 @@ GRADUS_BODY void any_saver::recover_last_checkpoints(const std::vector<std::stri
     take_over(directory_of(path));
     auto& s = kept_.state();
     const std::string name(file_name_of(path));
+    std::erase(s.superseded, name);
     if (!s.keeps(name)) s.all.push_back(name), s.timestamps.push_back(clock_.now()), s.newest = name;
   }
 }

@@ -18,6 +18,7 @@
 #include "../train/hooks/step_counter_hook.hpp"
 #include "../train/hooks/stop_at_step_hook.hpp"
 #include "../train/hooks/summary_saver_hook.hpp"
+#include "../train/loop_settings.hpp"
 #include "../train/monitored_session.hpp"
 #include "../train/run_environment.hpp"
 #include "checkpoint_values.hpp"
@@ -285,8 +286,11 @@ GRADUS_BODY estimator& estimator::train(const input_function& input_fn, const es
   const auto restore = [&](base_session& s) {
     state_list list;
     s.remembers(list);
-    return bool(b.parts->saver()->restore_latest(list, o_.model_dir,
-                                                 {.fallback = c.restore_fallback, .restore_newest = c.restore_newest}));
+    const auto found = b.parts->saver()->restore_latest(
+        list, o_.model_dir, {.fallback = c.restore_fallback, .restore_newest = c.restore_newest});
+    if (found)
+      for (const std::string& w : detail::warnings_of(*found)) warn(w);
+    return found.has_value();
   };
   detail::estimator_creator creator(
       [&] { return o_.sessions(g, b.spec.optimizers); }, g, b.parts, restore,

@@ -138,7 +138,7 @@ private:
 
 namespace detail {
 // Deletes all but the newest exports below a directory.
-void keep_newest_exports(const std::string& base, std::optional<int> n);
+void keep_newest_exports(const std::string& base, std::optional<int> n, const std::string& written);
 }  // namespace detail
 
 }  // namespace gradus

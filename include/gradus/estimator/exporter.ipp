@@ -1,5 +1,6 @@
 // The bodies of exporter.hpp.
 #pragma once
+#include <algorithm>
 #include <filesystem>
 
 #include "../base/body.hpp"
@@ -20,9 +21,13 @@ GRADUS_BODY void check_exporter(std::string_view what, std::optional<int> keeps,
           text(what, ": expected a serving function, which makes what the exported model is fed with"));
 }
 
-GRADUS_BODY void keep_newest_exports(const std::string& base, std::optional<int> n) {
+// `written` is kept, also where the clock was set back since the others.
+GRADUS_BODY void keep_newest_exports(const std::string& base, std::optional<int> n, const std::string& written) {
   if (!n) return;
   std::vector<std::string> all = exports_in(any_file_system(), base);
+  const auto at = std::find_if(all.begin(), all.end(),
+                               [&](const std::string& path) { return file_name_of(path) == file_name_of(written); });
+  if (at != all.end()) std::rotate(at, at + 1, all.end());
   for (std::size_t i = 0; i + static_cast<std::size_t>(*n) < all.size(); ++i) {
     std::error_code ignored;  // the next export tries again
     std::filesystem::remove_all(all[i], ignored);
@@ -41,7 +46,7 @@ GRADUS_BODY latest_exporter::latest_exporter(std::string name, exporter_options 
 GRADUS_BODY std::string latest_exporter::export_model(const export_call& c) const {
   std::string path =
       c.save(c.export_path, o_.serving, {.assets_extra = o_.assets_extra, .checkpoint_path = c.checkpoint_path});
-  detail::keep_newest_exports(c.export_path, o_.exports_to_keep);
+  detail::keep_newest_exports(c.export_path, o_.exports_to_keep, path);
   return path;
 }
 
@@ -75,7 +80,7 @@ GRADUS_BODY std::string best_exporter::export_model(const export_call& c) {
   std::string path =
       c.save(c.export_path, o_.serving, {.assets_extra = o_.assets_extra, .checkpoint_path = c.checkpoint_path});
   best_ = c.eval_result;
-  detail::keep_newest_exports(c.export_path, o_.exports_to_keep);
+  detail::keep_newest_exports(c.export_path, o_.exports_to_keep, path);
   return path;
 }
 

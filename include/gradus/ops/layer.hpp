@@ -224,6 +224,10 @@ constexpr value batch_norm(value x, const batch_norm_options& o = {}) {
              s);
     return x;
   }
+  if (!(o.momentum >= 0 && o.momentum <= 1)) {
+    g.refuse("batch_norm \"", o.name, "\": the momentum of the moving statistics must be in [0, 1]; 0.99 is common");
+    return x;
+  }
   const auto scope = g.name_scope(o.name);
   const shape channels{s.back()};
   value gamma, beta;

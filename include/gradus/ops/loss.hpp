@@ -137,6 +137,12 @@ constexpr value each(std::string_view name, value labels, value predictions, con
   const auto p = match(name, labels, predictions);
   return p.fit ? compute_weighted_loss(formula(p.labels, p.predictions), o) : p.predictions;
 }
+// Refuses a share of the labels that is none.
+constexpr bool refuses_smoothing(graph& g, std::string_view loss, double share) {
+  if (share >= 0 && share <= 1) return false;
+  g.refuse(loss, ": label_smoothing is a share of the labels, and must be in [0, 1]; 10 % are 0.1");
+  return true;
+}
 // Does the same where whole numbers can only be labels. `second` names the other operand: "logits", or "predictions".
 template <class Formula>
 constexpr value each_of(std::string_view second, std::string_view name, value labels, value logits, const options& o,
@@ -225,6 +231,7 @@ constexpr value softmax_cross_entropy(value onehot_labels, value logits, double 
                                       const options& o = {}) {
   return detail::each_of("logits", "softmax_cross_entropy_loss", onehot_labels, logits, o,
                          [label_smoothing](value y, value x) {
+                           if (detail::refuses_smoothing(*x.g, "softmax_cross_entropy_loss", label_smoothing)) return x;
                            if (label_smoothing != 0 && (x.dims().rank == 0 || x.dims().back() <= 0)) {
                              x.g->refuse(
                                  "softmax_cross_entropy_loss: label_smoothing divides by the number of "
@@ -258,6 +265,7 @@ constexpr value sparse_softmax_cross_entropy(value labels, value logits, const o
 constexpr value sigmoid_cross_entropy(value labels, value logits, double label_smoothing = 0, const options& o = {}) {
   return detail::each_of("logits", "sigmoid_cross_entropy_loss", labels, logits, o,
                          [label_smoothing](value y, value x) {
+                           if (detail::refuses_smoothing(*x.g, "sigmoid_cross_entropy_loss", label_smoothing)) return x;
                            if (label_smoothing != 0) y = y * (1 - label_smoothing) + label_smoothing * 0.5;
                            return sigmoid_cross_entropy_with_logits(x, y);
                          });

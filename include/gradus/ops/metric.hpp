@@ -132,6 +132,13 @@ constexpr metric accuracy(value labels, value predictions, const options& o = {}
   if (is_float(predictions.type()) && predictions.dims().rank == labels.dims().rank + 1)
     predictions = argmax(predictions);
   if (!detail::same("accuracy", labels, predictions)) return {labels, labels, labels};
+  if (is_float(predictions.type()) && !is_float(labels.type())) {
+    g.refuse("accuracy: predictions of ", predictions.type(), " ", predictions.dims(), " beside labels of ",
+             labels.type(),
+             " of that shape are no classes; give cast(greater(p, 0.5), int32), or logits with one axis "
+             "more");
+    return {labels, labels, labels};
+  }
   const dtype type = detail::type_of(o);
   const value hit = equal(cast(predictions, labels.type()), labels);
   return detail::mean_of(cast(hit, type), o.weights, detail::itself);

@@ -133,7 +133,7 @@ public:
   // Raises failed_precondition if another run has saved into the directory since this one did.
   void refuse_other_checkpoints() {
     if (!saves()) return;
-    saves_->finish();
+    finish_saves();
     refuse_others(fs_, settings_.directory, saves_->files().checkpoints(), saved_step_);
   }
   void read_again_later() { trusted_ = false; }
@@ -226,7 +226,7 @@ public:
   void finish(bool may_save = true) {
     if (!saves_) return;
     if (may_save && unsaved(steps_->global_step())) save();
-    saves_->finish();
+    finish_saves();
     tell_saves();
     if (measured_ || told_of_best_) return;
     const auto said = unranked_checkpoints(settings_, saves_made_ - made_before_, saved_step_);
@@ -234,12 +234,12 @@ public:
   }
   // Waits for a save in progress; no save reads the state after this.
   void settle_saves() {
-    if (saves_) saves_->finish(), tell_saves();
+    if (saves_) finish_saves(), tell_saves();
   }
   // Does the same, and ignores the errors of the save.
   void wait_for_saves() noexcept {
     try {
-      if (saves_) saves_->finish();
+      if (saves_) finish_saves();
     } catch (...) {
     }
   }
@@ -267,11 +267,21 @@ public:
   void measured(double metric, std::int64_t step) {
     metric_ = metric, measured_ = true;
     if (!saves() || saved_step_ != step) return;
-    saves_->finish();
+    finish_saves();
     saves_->files().measured(metric);
   }
 
 private:
+  // A save that was begun and failed later leaves its step unsaved.
+  void finish_saves() {
+    try {
+      saves_->finish();
+    } catch (...) {
+      saved_step_ = -1;
+      throw;
+    }
+  }
+
   using hooks_type = typename Composition::hooks_type;
   static constexpr bool hooked = !std::is_same_v<hooks_type, hook_list<>>;
 

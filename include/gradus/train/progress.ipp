@@ -23,6 +23,12 @@ GRADUS_BODY std::string stood_there(std::int64_t step, std::int64_t last) {
               " is reached and nothing was trained; raise max_steps, or give steps to train further");
 }
 
+GRADUS_BODY std::string mostly_left_out(std::int64_t left_out, std::int64_t steps) {
+  return text("train: ", left_out, " of ", steps,
+              " steps changed no variable, because their loss or gradients were not "
+              "finite; look at the data, at the rate and at the loss scale");
+}
+
 GRADUS_BODY void refuse_endless_evaluation() {
   raise(status::invalid_argument,
         "evaluate: the dataset never ends (.repeat()), so its batches have no mean; give `.steps`, or data without "

@@ -33,6 +33,16 @@ namespace detail {
 loop_settings loop_settings_of(const run_config& c, bool decides_itself);
 saver_options saver_options_of(const run_config& c);
 struct validation_state;
+// Sets a flag for as long as this object lives.
+class true_while {
+public:
+  explicit true_while(bool& flag) : flag_(flag) { flag_ = true; }
+  true_while(const true_while&) = delete;
+  ~true_while() { flag_ = false; }
+
+private:
+  bool& flag_;
+};
 }  // namespace detail
 
 template <class Source, class... Policies>
@@ -93,6 +103,7 @@ public:
     if constexpr (requires { data.cardinality(); })
       if (options.steps == 0 && data.cardinality() == infinite_cardinality) detail::refuse_endless_evaluation();
     ready_to_read(options.checkpoint_path);
+    if (options.use_averages) loop_.settle_saves();  // they replace the parameters, which saves read
     stepper_.template connect<mode::evaluate>();
     stepper_.reset_local();
     const detail::averages_in_place<stepper_type, update_type::has_evaluation_copy> in_place(stepper_,
@@ -172,12 +183,20 @@ public:
   // state is in the checkpoint.
   void watch(double value) {
     static_assert(update_type::watches, "gradus: no schedule of this trainer watches a value; reduce_on_plateau does.");
+    loop_.settle_saves();
     stepper_.watch(value);
   }
 
   // Ranks the newest checkpoint by the metric, if it is of this step, for run_config::keep_checkpoint_best; the
   // decision about saves after the next step may use the metric (when_better).
-  void measured(double metric) { loop_.measured(metric, stepper_.global_step()); }
+  void measured(double metric) {
+    std::optional<directory_lock<file_system_type>> alone;
+    if (has_files() && !trains_) {
+      hold_directory(alone, loop_.files(), config_.model_dir);
+      loop_.refuse_other_checkpoints();
+    }
+    loop_.measured(metric, stepper_.global_step());
+  }
 
   std::int64_t global_step() const { return stepper_.global_step(); }
   const run_config& config() const { return config_; }
@@ -197,9 +216,10 @@ public:
 private:
   run_config config_;
   stepper_type stepper_;
-  detail::run_loop<composition, stepper_type> loop_;  // after stepper_, whose state it may be writing to a file
-  detail::evaluation_logs<file_system_type, clock_type> evaluations_;
   std::shared_ptr<detail::validation_state> validation_;  // null until a run validates
+  detail::run_loop<composition, stepper_type> loop_;      // after these two, whose state it may be writing to a file
+  detail::evaluation_logs<file_system_type, clock_type> evaluations_;
+  bool trains_ = false;  // in a call of train, which holds the directory
 
   template <class Dataset, class More>
   void train_with(Dataset& data, const train_options& options, More& more) {
@@ -209,6 +229,7 @@ private:
                  " and steps ", options.steps, "; give one, as in {.max_steps = 1000}"));
     std::optional<directory_lock<file_system_type>> alone;
     if (has_files()) hold_directory(alone, loop_.files(), config_.model_dir);
+    const detail::true_while training(trains_);
     state_list list = state();
     data.remembers(list);
     more.remembers(list);
@@ -227,6 +248,7 @@ private:
       if (began >= last) loop_.warn_of(detail::stood_there(began, last));
       return;
     }
+    std::int64_t left_out = 0;  // steps of this call that changed nothing
     try {
       loop_.begin_hooks();
       more.begin();
@@ -248,15 +270,19 @@ private:
           loop_.warn_of(detail::data_ended(step, last, step - began));
           break;
         }
+        if constexpr (requires { stepper_.skipped(); }) left_out += stepper_.skipped();
         loop_.after_run();
         more.after_run(stepper_.global_step());
       }
+      if (2 * left_out > stepper_.global_step() - began)
+        loop_.warn_of(detail::mostly_left_out(left_out, stepper_.global_step() - began));
       more.finish(stepper_.global_step(), last);
       loop_.finish();
       loop_.end_hooks();
       more.end(stepper_.global_step());
       loop_.pause_log();
     } catch (...) {
+      loop_.wait_for_saves();  // they read the state
       loop_.close_log();
       // A model that no step has changed was not trained, so it must not be evaluated as if it were.
       if constexpr (!composition::in_cluster)

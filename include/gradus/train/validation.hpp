@@ -24,6 +24,7 @@
 #include <utility>
 #include <vector>
 
+#include "../checkpoint/retention.hpp"
 #include "../input/any_dataset.hpp"
 #include "run_hooks.hpp"
 
@@ -93,10 +94,14 @@ struct validation_state {
 // These are the trainer's functions that a validation calls.
 struct validation_calls {
   std::function<evaluation()> evaluate;
-  std::function<void()> settle, save;          // waits for saves that read the state; saves now
-  std::function<void(double value)> measured;  // ranks the newest checkpoint
+  std::function<void()> settle;                            // waits for saves that read the state
+  std::function<void(std::optional<double> metric)> save;  // saves now, ranked by the metric if there is one
+  std::function<void(double value)> measured;              // ranks the newest checkpoint
   std::function<void(const std::string&)> say;
 };
+
+// Raises invalid_argument for a validation that would never happen, or would keep the worst checkpoints.
+void check_validation(const train_validation& v, std::int64_t max_steps, const keep_best& kept);
 
 class validated_steps {
 public:
@@ -160,13 +165,14 @@ void trainer<Source, Policies...>::train(Dataset&& data, const validated_train_o
   if (validation_ == nullptr) validation_ = std::make_shared<detail::validation_state>();
   const train_validation& v = options.validation;
   detail::validation_calls calls;
+  detail::check_validation(v, options.max_steps, config_.keep_checkpoint_best);
   calls.evaluate = [&] {
-    if (v.evaluation.use_averages) loop_.settle_saves();  // the averages replace the parameters, which saves read
+    loop_.settle_saves();  // they read the validation's state, which is about to change
     return evaluate(v.data, v.evaluation);
   };
   calls.settle = [&] { loop_.settle_saves(); };
-  calls.save = [&] {
-    if (loop_.saves()) loop_.save();
+  calls.save = [&](std::optional<double> metric) {
+    if (loop_.saves()) loop_.save(metric);
   };
   calls.measured = [&](double value) {
     if (config_.keep_checkpoint_best.count > 0) measured(value);

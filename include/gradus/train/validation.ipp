@@ -89,6 +89,24 @@ GRADUS_BODY bool validation_state::ends(const stop_condition& c) const {
   return c.max_steps > 0 && last_step - best_step >= c.max_steps;
 }
 
+GRADUS_BODY void check_validation(const train_validation& v, std::int64_t max_steps, const keep_best& kept) {
+  const stop_condition& c = v.stop_when;
+  if (kept.count > 0 && kept.higher_is_better != c.higher_is_better)
+    raise(status::invalid_argument, text("validation: keep_checkpoint_best keeps the checkpoints whose value is ",
+                                         kept.higher_is_better ? "higher" : "lower", ", but by stop_when a ",
+                                         c.higher_is_better ? "higher" : "lower", " \"", c.metric,
+                                         "\" is better; give both one higher_is_better"));
+  if (max_steps > 0 && v.every_n_steps > max_steps)
+    raise(status::invalid_argument, text("validation: every_n_steps ", v.every_n_steps, " is above max_steps ",
+                                         max_steps, ", so nothing would be evaluated; give fewer steps"));
+  if (c.max_steps > 0 && c.max_steps < v.every_n_steps)
+    raise(status::invalid_argument, text("validation: stop_when counts steps, not evaluations: ", c.max_steps,
+                                         " without a better value are fewer than every_n_steps, ", v.every_n_steps,
+                                         "; give that number or more"));
+  if (c.threshold && std::isnan(*c.threshold))
+    raise(status::invalid_argument, "validation: stop_when has the threshold NaN, which no value passes");
+}
+
 GRADUS_BODY validated_steps::validated_steps(const train_validation& v, validation_state& s, state_list model,
                                              validation_calls calls)
     : v_(&v), s_(&s), calls_(std::move(calls)) {
@@ -133,7 +151,11 @@ GRADUS_BODY void validated_steps::finish(std::int64_t step, std::int64_t last) {
     s_->ended_step = step, changed_ = true;
   }
   // A checkpoint of this step may be from before its evaluation.
-  if (changed_ && (step >= last || is_over())) calls_.save();
+  // A checkpoint of this step may be ranked already; the one that replaces it has the same value, or the best.
+  if (changed_ && (step >= last || is_over()))
+    calls_.save(s_->ended_step == step  ? std::optional(s_->best)
+                : s_->last_step == step ? std::optional(s_->last)
+                                        : std::nullopt);
   changed_ = false;
 }
 }  // namespace detail

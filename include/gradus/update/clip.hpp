@@ -123,7 +123,7 @@ struct clip_by_global_norm {
   static constexpr auto settings() {
     using line = setting<clip_by_global_norm>;
     return std::array{line{"max_norm", &clip_by_global_norm::max_norm, setting_range::not_negative},
-                      line{"use_norm", &clip_by_global_norm::use_norm, setting_range::number}};
+                      line{"use_norm", &clip_by_global_norm::use_norm, setting_range::not_negative}};
   }
 
   // Returns the factor for every gradient.

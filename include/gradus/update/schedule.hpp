@@ -144,7 +144,10 @@ struct exponential_decay {
   double decay_rate = 1;   // below 1 for a falling rate
   bool staircase = false;  // in jumps, every decay_steps, instead of smoothly
 
-  constexpr void check() const { detail::check_bound("exponential_decay", "decay_steps", decay_steps); }
+  constexpr void check() const {
+    detail::check_bound("exponential_decay", "decay_steps", decay_steps);
+    detail::check_bound("exponential_decay", "decay_rate", decay_rate);
+  }
   constexpr double operator()(std::int64_t global_step) const {
     const double p = detail::periods(global_step, decay_steps, staircase);
     return portable_math::product(initial, portable_math::pow(decay_rate, p));

@@ -20,7 +20,10 @@ struct cosine_decay {
   double decay_steps = 1;
   double alpha = 0;  // what is left in the end, as a share of `initial`
 
-  constexpr void check() const { detail::check_length("cosine_decay", "decay_steps", decay_steps); }
+  constexpr void check() const {
+    detail::check_length("cosine_decay", "decay_steps", decay_steps);
+    detail::check_bound("cosine_decay", "alpha", alpha, detail::schedule_bound::share);
+  }
   constexpr double operator()(std::int64_t global_step) const {
     const double s = static_cast<double>(global_step);
     const double wave = detail::half_cosine(s > decay_steps ? 1.0 : s / decay_steps);
@@ -54,6 +57,7 @@ struct cosine_decay_restarts {
   constexpr void check() const {
     detail::check_bound("cosine_decay_restarts", "first_decay_steps", first_decay_steps);
     detail::check_bound("cosine_decay_restarts", "t_mul", t_mul);
+    detail::check_bound("cosine_decay_restarts", "alpha", alpha, detail::schedule_bound::share);
   }
   constexpr double operator()(std::int64_t global_step) const {
     double left = static_cast<double>(global_step), length = first_decay_steps, period = 0;

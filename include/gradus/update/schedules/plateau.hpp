@@ -39,7 +39,12 @@ struct reduce_on_plateau {
   std::int64_t cooldown_left = 0;
 
   constexpr void check() const {
-    if (!(factor < 1)) raise(status::invalid_argument, "reduce_on_plateau: expected factor < 1, found ", factor);
+    if (!(factor < 1 && factor >= 0))
+      raise(status::invalid_argument, "reduce_on_plateau: expected factor < 1 and >= 0, found ", factor);
+    detail::check_bound("reduce_on_plateau", "threshold", threshold, detail::schedule_bound::not_negative);
+    if (threshold_mode == plateau_threshold::relative && !(threshold < 1))
+      raise(status::invalid_argument, "reduce_on_plateau: expected threshold < 1, found ", threshold,
+            ": it is a share of the best value, 1 % is 0.01");
   }
   constexpr double operator()(std::int64_t) const { return rate; }
 
