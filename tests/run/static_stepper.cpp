@@ -3,6 +3,7 @@
 #include <gradus/run/static_stepper.hpp>
 #include <gradus/update/lookahead.hpp>
 #include <gradus/update/rules/adam.hpp>
+#include <gradus/update/schedules/plateau.hpp>
 
 #include "static_compare.hpp"
 
@@ -57,4 +58,15 @@ TEST_CASE("a rule whose slot is a copy of its variable is refused where slots ha
                        "slots<bfloat16>: this rule has a slot that is a copy of its variable, which bfloat16 would "
                        "round; leave slots<bfloat16> out",
                        invalid_argument);
+}
+
+TEST_CASE("a schedule that observes values has the rate that they lead to") {
+  constexpr reduce_on_plateau plateau{.initial = 0.1, .factor = 0.5, .patience = 1};
+  auto s = make_static_stepper<layers>(static_batch<2>{}, adam{}, plateau);
+  reduce_on_plateau alone = plateau;
+  for (const double loss : {3.0, 2.0, 2.5, 2.5, 2.5, 1.0}) {
+    s.watch(loss), alone.observe(loss);
+    CHECK(s.rate() == alone.rate);
+  }
+  CHECK(s.rate() == 0.05);
 }

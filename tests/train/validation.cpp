@@ -333,6 +333,37 @@ TEST_CASE("a validation that never happens, counts too few steps, or keeps the w
         "validation: stop_when has the threshold NaN, which no value passes");
 }
 
+TEST_CASE("a schedule that observes a value is given the metric, and a killed run ends with the same rate and bits") {
+  constexpr reduce_on_plateau plateau{.initial = 0.05, .factor = 0.5, .patience = 1};
+  constexpr int every = 4, steps = 48;
+  const auto made = [&](const faulty_files& files) {
+    return make_trainer<line>(adam{}, plateau, files, silent{},
+                              run_config{.model_dir = "run", .save_checkpoints_steps = 3, .keep_checkpoint_max = 0});
+  };
+  const auto train = [](auto& t, int last) {
+    t.train(data(), {.max_steps = last, .validation = {.data = test_set(), .every_n_steps = every}});
+  };
+  const faulty_files by_hand;
+  auto one = made(by_hand);
+  auto input = data();
+  for (int s = every; s <= steps; s += every)
+    one.train(input, {.max_steps = s}), one.watch(one.evaluate(test_set())["loss"]);
+  const auto rate_of = [](auto& t) {
+    return reinterpret_cast<const double&>(*t.state().find("reduce_on_plateau/rate")->bytes.data());
+  };
+  REQUIRE(rate_of(one) < 0.05);
+  const faulty_files files;
+  auto whole = made(files);
+  train(whole, steps);
+  CHECK((weight(whole) == weight(one) && rate_of(whole) == rate_of(one)));
+  const faulty_files stopped;
+  for (const int until : {5, 8, 21, 22, steps}) {
+    auto t = made(stopped);
+    train(t, until);
+    if (until == steps) CHECK((weight(t) == weight(one) && rate_of(t) == rate_of(one)));
+  }
+}
+
 TEST_CASE("the checkpoint of the last step keeps its rank") {
   const faulty_files files;
   auto t = make_trainer<line>(

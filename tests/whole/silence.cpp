@@ -129,6 +129,38 @@ TEST_CASE("steps that change nothing are a warning if they are most of a trainin
   CHECK(heard.size() == 1);
 }
 
+TEST_CASE("a schedule that observes values and was given none is a warning at the end") {
+  texts heard;
+  constexpr reduce_on_plateau plateau{.initial = 0.01};
+  const std::string said =
+      "the learning rate did not change: its schedule (reduce_on_plateau) observes values and was given none; call "
+      "watch with the loss of each evaluation, or give train a validation";
+  const auto warned = [&](auto&& run) {
+    heard.clear();
+    run();
+    return heard;
+  };
+  const auto train = [&](auto&& more) {
+    auto trainer = make_trainer(line, gradient_descent{}, plateau, listener{&heard});
+    trainer.train(points().repeat().batch(2), {.steps = 3});
+    CHECK(heard.empty());
+    more(trainer);
+  };
+  CHECK(warned([&] { train([](auto&) {}); }) == texts{said});
+  CHECK(warned([&] { train([](auto& t) { t.watch(1.0); }); }).empty());
+  CHECK(warned([&] { make_trainer(line, gradient_descent{}, plateau, listener{&heard}); }).empty());
+  const auto supervise = [&](bool watches) {
+    const testing::temp_dir dir;
+    auto sv = make_supervisor(line, {.logdir = dir / "run"}, gradient_descent{}, plateau, listener{&heard});
+    auto input = points().batch(2);
+    auto sess = sv.managed_session("", input);
+    sess.run();
+    if (watches) sv.watch(1.0);
+  };
+  CHECK(warned([&] { supervise(false); }) == texts{said});
+  CHECK(warned([&] { supervise(true); }).empty());
+}
+
 TEST_CASE("data that end before the last step, or stand at their end, are a warning") {
   texts heard;
   const testing::temp_dir dir;

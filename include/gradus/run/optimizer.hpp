@@ -51,6 +51,10 @@ public:
                 "gradus: an optimizer of a graph updates what it is fetched for; look at the loss in the graph, or use "
                 "a trainer.");
 
+  static_assert(!update_type::watches,
+                "gradus: an optimizer of a graph passes no value to a schedule that observes one (reduce_on_plateau); "
+                "use a trainer, a supervisor or an updater, which have watch().");
+
   explicit optimizer(Policies... policies) : optimizer(optimizer_options{}, std::move(policies)...) {}
   optimizer(const optimizer_options& o, Policies... policies)
       : made_(std::make_shared<made>(update_type(std::move(policies)...))) {

@@ -11,6 +11,7 @@
 // is checked for NaN before it is saved, so that training can go on from every checkpoint.
 #pragma once
 #include <cmath>
+#include <exception>
 #include <memory>
 #include <optional>
 #include <string>
@@ -29,6 +30,9 @@
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
+inline constexpr std::string_view never_watched =
+    "the learning rate did not change: its schedule (reduce_on_plateau) observes values and was given none; call watch "
+    "with the loss of each evaluation, or give train a validation";
 inline constexpr std::string_view left_by_others =
     "other workers have left, and those that are here are too few for a synchronous update: training ends";
 template <class Steps>
@@ -71,6 +75,14 @@ public:
       saves_.emplace(
           typename Composition::saver_type(*files, take_policy<kind::codec, flat_binary>(policies...), fs_, clock_),
           take_policy<kind::snapshot, in_place>(policies...));
+  }
+
+  ~run_loop() {
+    if constexpr (Composition::update_type::watches)
+      if (!watched_ && std::isfinite(loss_) && std::uncaught_exceptions() == 0) try {
+          warn_of(never_watched);
+        } catch (...) {  // what the sink raises
+        }
   }
 
   const loop_settings& settings() const { return settings_; }
@@ -176,6 +188,7 @@ public:
       if (write_guard* g = saves_->guard()) steps.guard(g), told_ = steps.guarded();
     }
     made_before_ = saves_made_;
+    steps_made_ = left_out_ = 0;
     if (saves() && saved_step_ < 0) save();
     stop_ = false;  // a listener's stop at the first save is ignored
     hooks_.after_create_session();
@@ -196,6 +209,8 @@ public:
     const std::int64_t step = s.global_step();
     loss_ = as_number(s.template output_of<mode::train>(output::loss));
     if (Composition::looks_at_loss && !std::isfinite(loss_)) diverged("loss", loss_);
+    ++steps_made_;
+    if constexpr (requires { s.skipped(); }) left_out_ += s.skipped();
     const double now = clock_.elapsed();
     const progress_report report = counter_.count(step, last, loss_, rate_, now, settings_.log_steps);
     sink_.step(report, counter_.due() || step == last);
@@ -224,6 +239,8 @@ public:
 
   // Saves unsaved state if `may_save`, and waits for a save in progress.
   void finish(bool may_save = true) {
+    if (2 * left_out_ > steps_made_) warn_of(mostly_left_out(left_out_, steps_made_));
+    steps_made_ = left_out_ = 0;
     if (!saves_) return;
     if (may_save && unsaved(steps_->global_step())) save();
     finish_saves();
@@ -231,6 +248,13 @@ public:
     if (measured_ || told_of_best_) return;
     const auto said = unranked_checkpoints(settings_, saves_made_ - made_before_, saved_step_);
     if (!said.empty()) told_of_best_ = true, warn_of(said);
+  }
+  // Passes a value to the schedule that observes one.
+  template <class Watcher>
+  void watch(Watcher& steps, double value) {
+    settle_saves();  // they read the schedule's state
+    steps.watch(value);
+    watched_ = true;
   }
   // Waits for a save in progress; no save reads the state after this.
   void settle_saves() {
@@ -307,7 +331,8 @@ private:
   bool summarized_ = false;
   std::optional<double> metric_;
   std::int64_t saves_made_ = 0, made_before_ = 0;  // of steps above 0
-  bool measured_ = false, told_of_best_ = false;
+  std::int64_t steps_made_ = 0, left_out_ = 0;     // of this run; those that changed nothing
+  bool measured_ = false, told_of_best_ = false, watched_ = false;
   std::string doubted_;
 
   bool has_files() const { return settings_.has_files(); }

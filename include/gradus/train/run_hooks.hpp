@@ -174,6 +174,7 @@ struct hooked_run {
   void after_run(std::int64_t step) { hooks.after_run(step, loop->loss(), loop->rate()); }
   bool should_stop() const { return hooks.should_stop(); }
   void finish(std::int64_t, std::int64_t) {}
+  const char* left_for_the_last_step() const { return ""; }
   void end(std::int64_t step) {
     listeners.end(step);
     hooks.end(step);

@@ -141,6 +141,16 @@ public:
     loop_.measured(metric, running_->global_step);
   }
 
+  // Passes the loss or a metric of an evaluation to a schedule that observes one (reduce_on_plateau); the schedule's
+  // state is in the checkpoint. The thread that trains calls it.
+  void watch(double value) {
+    static_assert(composition::update_type::watches,
+                  "gradus: no schedule of this supervisor watches a value; reduce_on_plateau does.");
+    if (!running_) raise(status::failed_precondition, "watch: the supervisor has no session");
+    const detail::step_mutex::visiting lock(running_->mutex);
+    loop_.watch(running_->steps, value);
+  }
+
   // Calls f(args...) every `interval_secs` seconds, on a thread of its own, the first time at once, until the run
   // stops. Arguments are taken by reference. f may call the functions of the session that are safe from any thread, or
   // request_stop.

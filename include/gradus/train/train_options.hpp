@@ -36,6 +36,7 @@ struct nothing_more {
   void after_run(std::int64_t) {}
   bool should_stop() const { return false; }
   void finish(std::int64_t, std::int64_t) {}
+  const char* left_for_the_last_step() const { return ""; }
   void end(std::int64_t) {}
 };
 

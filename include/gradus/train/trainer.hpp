@@ -183,8 +183,7 @@ public:
   // state is in the checkpoint.
   void watch(double value) {
     static_assert(update_type::watches, "gradus: no schedule of this trainer watches a value; reduce_on_plateau does.");
-    loop_.settle_saves();
-    stepper_.watch(value);
+    loop_.watch(stepper_, value);
   }
 
   // Ranks the newest checkpoint by the metric, if it is of this step, for run_config::keep_checkpoint_best; the
@@ -248,7 +247,6 @@ private:
       if (began >= last) loop_.warn_of(detail::stood_there(began, last));
       return;
     }
-    std::int64_t left_out = 0;  // steps of this call that changed nothing
     try {
       loop_.begin_hooks();
       more.begin();
@@ -267,15 +265,12 @@ private:
             if (stepper_.is_over()) break;
           const std::int64_t step = stepper_.global_step();
           if (step == 0) raise(status::out_of_range, text("train: ", detail::gave_nothing));
-          loop_.warn_of(detail::data_ended(step, last, step - began));
+          loop_.warn_of(detail::data_ended(step, last, step - began) + more.left_for_the_last_step());
           break;
         }
-        if constexpr (requires { stepper_.skipped(); }) left_out += stepper_.skipped();
         loop_.after_run();
         more.after_run(stepper_.global_step());
       }
-      if (2 * left_out > stepper_.global_step() - began)
-        loop_.warn_of(detail::mostly_left_out(left_out, stepper_.global_step() - began));
       more.finish(stepper_.global_step(), last);
       loop_.finish();
       loop_.end_hooks();

@@ -13,7 +13,7 @@
 // when it is run again, unless the new rule allows more steps. Either all runs of a directory validate, or none does.
 //
 // Evaluations are written to model_dir/eval, as trainer.evaluate writes them. keep_checkpoint_best ranks checkpoints by
-// the rule's metric. hooks/early_stopping_hook.hpp has early stopping while an evaluator runs beside the training.
+// the rule's metric, and a schedule that observes a value, reduce_on_plateau, is given it. hooks/early_stopping_hook.hpp has early stopping while an evaluator runs beside the training.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -96,7 +96,7 @@ struct validation_calls {
   std::function<evaluation()> evaluate;
   std::function<void()> settle;                            // waits for saves that read the state
   std::function<void(std::optional<double> metric)> save;  // saves now, ranked by the metric if there is one
-  std::function<void(double value)> measured;              // ranks the newest checkpoint
+  std::function<void(double value)> measured;  // ranks the newest checkpoint, and is for a schedule that observes
   std::function<void(const std::string&)> say;
 };
 
@@ -117,6 +117,9 @@ public:
     if (is_due(step) && s_->last_step != step) validate(step);
   }
   void finish(std::int64_t step, std::int64_t last);
+  const char* left_for_the_last_step() const {
+    return v_->restore_best ? "; the best values are put back at the last step only, so max_steps has to be reached" : "";
+  }
 
 private:
   const train_validation* v_;
@@ -155,6 +158,8 @@ struct validated_run : hooked_run<Steps, Loop> {
   }
   bool should_stop() const { return hooked::should_stop() || validation.is_over(); }
   void finish(std::int64_t step, std::int64_t last) { validation.finish(step, last); }
+  // Returns what a warning adds if the data end before the last step.
+  const char* left_for_the_last_step() const { return validation.left_for_the_last_step(); }
 };
 }  // namespace detail
 
@@ -176,6 +181,7 @@ void trainer<Source, Policies...>::train(Dataset&& data, const validated_train_o
   };
   calls.measured = [&](double value) {
     if (config_.keep_checkpoint_best.count > 0) measured(value);
+    if constexpr (update_type::watches) watch(value);
   };
   calls.say = [&](const std::string& line) { loop_.say(line); };
   detail::validated_run<stepper_type, decltype(loop_)> more(
