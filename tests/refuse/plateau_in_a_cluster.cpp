@@ -1,4 +1,5 @@
-// expect: gradus: the tasks of a cluster pass no value to a schedule that observes one (reduce_on_plateau); train in one
+// expect: gradus: the tasks of a cluster pass no value to a schedule that observes one (reduce_on_plateau); train in
+// one
 #include <gradus/cluster/connected.hpp>
 #include <gradus/gradus.hpp>
 #include <gradus/update/schedules/cosine.hpp>

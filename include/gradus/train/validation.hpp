@@ -13,7 +13,8 @@
 // when it is run again, unless the new rule allows more steps. Either all runs of a directory validate, or none does.
 //
 // Evaluations are written to model_dir/eval, as trainer.evaluate writes them. keep_checkpoint_best ranks checkpoints by
-// the rule's metric, and a schedule that observes a value, reduce_on_plateau, is given it. hooks/early_stopping_hook.hpp has early stopping while an evaluator runs beside the training.
+// the rule's metric, and a schedule that observes a value, reduce_on_plateau, is given it.
+// hooks/early_stopping_hook.hpp has early stopping while an evaluator runs beside the training.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -118,7 +119,8 @@ public:
   }
   void finish(std::int64_t step, std::int64_t last);
   const char* left_for_the_last_step() const {
-    return v_->restore_best ? "; the best values are put back at the last step only, so max_steps has to be reached" : "";
+    return v_->restore_best ? "; the best values are put back at the last step only, so max_steps has to be reached"
+                            : "";
   }
 
 private:
