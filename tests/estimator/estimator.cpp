@@ -4,6 +4,7 @@
 #include <gradus/codec/tensor_bundle.hpp>
 #include <gradus/estimator/checkpoint_values.hpp>
 #include <gradus/ops/host.hpp>
+#include <gradus/ops/layer.hpp>
 #include <gradus/ops/metric.hpp>
 #include <gradus/summary/reader.hpp>
 #include <gradus/testing/hand_tasks.hpp>
@@ -497,6 +498,32 @@ TEST_CASE("what training writes: the loss and the graph for TensorBoard; a train
   CHECK(lines.back().starts_with("Loss for final step: "));
   e.train([] { return labelled(line::data().take(0), {"y"}); });
   CHECK(lines.back() == "WARNING: Training with estimator made no steps. Perhaps input is empty or misspecified.");
+}
+
+TEST_CASE("a train op that leaves the moving averages out is warned of") {
+  for (const bool grouped : {false, true}) {
+    std::vector<std::string> lines;
+    testing::temp_dir dir;
+    const auto model = [&](const named_tensors& features, value labels, mode m) {
+      graph& g = features.of();
+      const value y = batch_norm(reshape(features["x"], {-1, 1}), {.name = "norm"});
+      estimator_spec spec{.mode = m, .loss = reduce_mean(square(reshape(y, {-1}) - labels))};
+      if (m != mode::train) return spec;
+      optimizer opt{gradient_descent{.rate = 0.05}};
+      spec.train_op = opt.minimize(spec.loss, {.global_step = get_global_step(g)}), spec.optimizers = opt;
+      if (!grouped) return spec;
+      std::vector<value> all{spec.train_op};
+      g.for_each_in(collection::update_ops, [&](value v) { all.push_back(v); });
+      spec.train_op = g.group({});
+      for (const value& v : all) g.depend(spec.train_op, v);
+      return spec;
+    };
+    estimator e(model, {.model_dir = dir.path(), .log = [&](const std::string& l) { lines.push_back(l); }});
+    e.train(line::endless, {.steps = 3});
+    const auto warned = [](const std::string& l) { return l.starts_with("WARNING: the moving averages"); };
+    CHECK(std::count_if(lines.begin(), lines.end(), warned) == (grouped ? 0 : 1));
+    CHECK((e.get_variable_value("norm/moving_mean").number() != 0) == grouped);
+  }
 }
 
 TEST_CASE("roles that do not train are told so; a worker whose variables are elsewhere, too") {

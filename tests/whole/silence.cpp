@@ -91,6 +91,14 @@ TEST_CASE("a mask that no variable belongs to is an error at every door") {
   };
   all_start(doors(descent, freeze{named{"encoder/"}}), frozen + known + mend);
   CHECK(doors(descent, freeze{named{"line/bias"}}) == texts(5, "nothing"));
+  const std::string part = "the mask of a weight_decay, or of another part of a chain, matches no variable of ";
+  const auto decayed = [](const char* prefix) { return chain{weight_decay{0.01, named{prefix}}, descent}; };
+  all_start(doors(decayed("encoder/")), part + known + "; mend the mask, or leave the part out");
+  CHECK(doors(decayed("line/kernel")) == texts(5, "nothing"));
+  all_start(doors(multi{on{named{"line/kernel"}, decayed("encoder/")}, descent}), part);
+  // A mask that fits only variables of other groups is none's mistake: generic recipes have such.
+  CHECK(doors(multi{on{named{"line/bias"}, chain{weight_decay{0.01, matrices{}}, descent}}, descent}) ==
+        texts(5, "nothing"));
   const auto groups = [](const char* first, const char* second) {
     return multi{on{named{first}, descent}, on{named{second}, descent}, descent};
   };

@@ -57,7 +57,7 @@ public:
       if (counts_.size() <= v.shard) counts_.resize(v.shard + std::size_t{1});
       ++counts_[v.shard];
     }
-    policies().check_masks([this](auto f) {
+    detail::check_masks(policies(), [this](auto f) {
       for (const store_variable& v : o_.variables) f(v.name, v.dims);
     });
     std::size_t bytes = 0;

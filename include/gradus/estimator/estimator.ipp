@@ -99,6 +99,20 @@ GRADUS_BODY bool shows(graph& g, std::string_view tag) {
   return false;
 }
 
+// Whether the graph collects updates, as batch_norm's moving averages, none of which the train op makes.
+GRADUS_BODY bool leaves_updates_out(graph& g, value train_op) {
+  std::vector<bool> made(static_cast<std::size_t>(g.nodes.count));
+  made[static_cast<std::size_t>(train_op.id)] = true;
+  for (int i = train_op.id; i >= 0; --i)
+    if (const node& n = g.nodes[i]; made[static_cast<std::size_t>(i)])
+      for (int e = n.first, end = e + n.inputs + n.controls; e < end; ++e)
+        made[static_cast<std::size_t>(g.edges[e])] = true;
+  bool some = false, all_left = true;
+  g.for_each_in(collection::update_ops,
+                [&](value v) { some = true, all_left = all_left && !made[static_cast<std::size_t>(v.id)]; });
+  return some && all_left;
+}
+
 GRADUS_BODY saver_options saver_options_for(const run_config& c) {
   saver_options o{.max_to_keep = c.keep_checkpoint_max, .best = c.keep_checkpoint_best, .limits = c.limits};
   if (c.keep_checkpoint_every_n_hours.has_value()) o.keep_checkpoint_every_n_hours = c.keep_checkpoint_every_n_hours;
@@ -224,6 +238,10 @@ GRADUS_BODY estimator& estimator::train(const input_function& input_fn, const es
 
   built b = build(gradus::mode::train, input_fn);
   graph& g = *b.g;
+  if (detail::leaves_updates_out(g, b.spec.train_op))
+    warn(
+        "the moving averages of the model (batch_norm) are not updated: their ops, in collection::update_ops, are no "
+        "part of train_op; let train_op be a g.group of the optimizer's op and of these");
   if (!detail::shows(g, "loss")) g.summary_scalar("loss", b.spec.loss);
   g.add_to(collection::losses, b.spec.loss);
   if (b.parts->saver() == nullptr)

@@ -213,7 +213,8 @@ struct batch_norm_options {
 };
 // Returns (x - mean) / sqrt(variance + epsilon) per channel, the last axis (Ioffe, Szegedy 2015, arXiv:1502.03167). In
 // mode train the statistics are the batch's, and the moving ones follow by ops in collection "update_ops": moving -=
-// (moving - batch's) (1 - momentum). In other modes the moving statistics are used. As
+// (moving - batch's) (1 - momentum). A trainer makes them in each step; in a session's graph, or a model_fn, the train
+// op has to be grouped with them (docs/estimator.md). In other modes the moving statistics are used. As
 // tf.layers.batch_normalization(fused=False): the moving variance is the one divided by n; TensorFlow's fused kernel
 // and PyTorch keep the one divided by n - 1.
 constexpr value batch_norm(value x, const batch_norm_options& o = {}) {

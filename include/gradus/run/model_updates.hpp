@@ -35,7 +35,7 @@ public:
     for (std::size_t i = 0; i < variables.size(); ++i)
       if (const variable_info& v = variables.info(i); v.trainable)
         states_[i] = {step.update, v.name, resolve(v.dims, 1)};
-    step.update.check_masks([&](auto f) {
+    detail::check_masks(step.update, [&](auto f) {
       for (std::size_t i = 0; i < variables.size(); ++i)
         if (const variable_info& v = variables.info(i); v.trainable) f(v.name, resolve(v.dims, 1));
     });

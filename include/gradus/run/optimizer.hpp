@@ -127,7 +127,7 @@ public:
 
   // Adds, for a session, the train ops that were built in its graph.
   void run_in(const graph& g, std::vector<std::unique_ptr<graph_update>>& runs) const {
-    made_->update.check_masks([&](auto f) {
+    detail::check_masks(made_->update, [&](auto f) {
       for (const auto& p : made_->train_ops)
         if (p.g == &g)
           for (const auto& u : p.updates) f(u.name, u.dims);

@@ -55,7 +55,7 @@ public:
     if constexpr (!update_type::uniform)
       for (std::size_t i = 0; i < kept.size(); ++i)
         if (kept[i].trainable) states_.of[i] = {step_.update, kept[i].name, resolve(kept[i].dims, 1)};
-    step_.update.check_masks([](auto f) {
+    detail::check_masks(step_.update, [](auto f) {
       for (const auto& v : kept)
         if (v.trainable) f(v.name, resolve(v.dims, 1));
     });

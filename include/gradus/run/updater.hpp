@@ -62,7 +62,7 @@ public:
       raise(status::invalid_argument, "no gradients were given; expected at least one, as {{\"w\", dw}}");
     tracked_.take(gradients);
     if (std::exchange(checked_, variables_.size()) < variables_.size())
-      step_.update.check_masks([this](auto f) {
+      detail::check_masks(step_.update, [this](auto f) {
         for (const auto& v : variables_) f(v.name, v.values.dims);
       });
     const subnormal_scope numbers(detail::subnormals_of<Device, Policies...>());

@@ -267,6 +267,9 @@ public:
     detail::constants_at<at>(c) = std::get<at>(parts_).adapt(detail::constants_at<at>(c), own, sums);
     return c;
   }
+  static constexpr std::uint32_t masked_parts = []<std::size_t... I>(std::index_sequence<I...>) {
+    return (0u | ... | (detail::is_transform<part<I>> && detail::has_selects<part<I>> ? 1u << I : 0u));
+  }(std::make_index_sequence<count>{});
   std::uint32_t selections(std::string_view variable, const extents& dims) const {
     std::uint32_t bits = 0;
     each([&]<std::size_t I>() {

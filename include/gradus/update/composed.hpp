@@ -10,6 +10,7 @@
 #include "branches.hpp"
 #include "freeze.hpp"
 #include "loss_scale.hpp"
+#include "mask_check.hpp"
 #include "not_finite.hpp"
 #include "variations.hpp"
 
@@ -175,31 +176,14 @@ public:
     return bits;
   }
   bool frozen(std::string_view name, const extents& dims) const { return freeze_(name, dims); }
-  // Raises invalid_argument if the mask of freeze, or of a group of multi, matches no variable, since a misspelt mask
-  // would silently do nothing, and if the mask of freeze matches every variable. each(f) calls f(name, dims) for every
-  // variable.
-  template <class Each>
-  void check_masks([[maybe_unused]] Each each) const {
-    if constexpr (freezes || branches > 1) {
-      bool any = false, left = false, used[branches] = {};
-      std::string names;
-      each([&](std::string_view name, const extents& dims) {
-        any = frozen(name, dims) || any, left = !frozen(name, dims) || left, used[branch_of(name, dims)] = true;
-        if (names.size() < 300) names += text(names.empty() ? "\"" : ", \"", name, '"');
-      });
-      if (names.empty()) return;
-      if (freezes && !any)
-        raise(status::invalid_argument,
-              text("the mask of freeze matches no variable of ", names, "; mend the mask, or leave freeze out"));
-      if (freezes && !left)
-        raise(status::invalid_argument, text("the mask of freeze matches all variables, ", names,
-                                             ", so nothing would be trained; mend the mask"));
-      for (std::size_t b = 0; b + 1 < branches; ++b)
-        if (!used[b])
-          raise(status::invalid_argument,
-                text("group ", b + 1, " of multi has no variable: its mask matches none of ", names,
-                     ", or groups before it take them; mend the mask, or leave the group out"));
-    }
+  // The parts of a chain that choose their variables by a mask, one bit each (mask_check.hpp).
+  static constexpr bool masks_parts = largest([]<class B>(std::type_identity<B>) {
+                                        return std::size_t{detail::masked_parts_of<typename B::rule_type> != 0};
+                                      }) != 0;
+  std::uint32_t masked_parts_of(std::size_t b) const {
+    std::uint32_t bits = 0;
+    visit(b, [&]<class B>(const B&, auto) { bits = detail::masked_parts_of<typename B::rule_type>; });
+    return bits;
   }
 
   // The mirrors of a variable of branch b are the rule's slots in order, the average, the accumulated gradient.

@@ -288,6 +288,12 @@ auto adapt_stage(const R& r, const typename R::template constants<double>& c, co
   else
     return r.adapt(c, about, sums);
 }
+// The parts of a chain that choose their variables by a mask, as bits of what selections_of returns.
+template <class R>
+inline constexpr std::uint32_t masked_parts_of = 0;
+template <class R>
+  requires requires { R::masked_parts; }
+inline constexpr std::uint32_t masked_parts_of<R> = R::masked_parts;
 template <class R>
 std::uint32_t selections_of(const R& r, std::string_view name, const extents& dims) {
   if constexpr (requires { r.selections(name, dims); })
