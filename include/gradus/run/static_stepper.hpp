@@ -2,10 +2,8 @@
 #pragma once
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstring>
 #include <span>
-#include <tuple>
 
 #include "../base/subnormals.hpp"
 #include "mirrors.hpp"
@@ -157,11 +155,7 @@ public:
   std::int64_t global_step() const { return step_.global_step; }
   double rate() const { return step_.update.rate(step_.global_step); }
   // Passes the loss, or a metric, to a schedule that observes one: reduce_on_plateau.
-  void watch(double value)
-    requires(update_type::watches)
-  {
-    step_.update.watch(value);
-  }
+  void watch(double value) { step_.update.watch(value); }
   // Returns whether the last step's update was left out, and how many were (update/not_finite.hpp).
   bool skipped() const { return step_.update.skips(); }
   std::int64_t skipped_steps() const { return step_.update.skipped_steps(); }

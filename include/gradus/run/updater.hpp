@@ -94,10 +94,7 @@ public:
     }
   }
   // Passes the loss, or a metric, to a schedule that observes one: reduce_on_plateau.
-  void watch(double value) {
-    static_assert(update_type::watches, "gradus: no schedule of this updater watches a value; reduce_on_plateau does.");
-    step_.update.watch(value);
-  }
+  void watch(double value) { step_.update.watch(value); }
   // Exchanges every variable with its evaluation copy (an average, schedule-free's x); a second call restores the same
   // bits. Evaluate in between, do not apply.
   void swap_averages()

@@ -30,9 +30,6 @@
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
-inline constexpr std::string_view never_watched =
-    "the learning rate did not change: its schedule (reduce_on_plateau) observes values and was given none; call watch "
-    "with the loss of each evaluation, or give train a validation";
 inline constexpr std::string_view left_by_others =
     "other workers have left, and those that are here are too few for a synchronous update: training ends";
 template <class Steps>

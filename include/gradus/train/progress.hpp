@@ -110,6 +110,9 @@ std::string data_ended(std::int64_t step, std::int64_t last, std::int64_t traine
 std::string stood_there(std::int64_t step, std::int64_t last);
 // Returns the warning that more than half of the steps of a call were left out.
 std::string mostly_left_out(std::int64_t left_out, std::int64_t steps);
+inline constexpr std::string_view never_watched =
+    "the learning rate did not change: its schedule (reduce_on_plateau) observes values and was given none; call watch "
+    "with the loss of each evaluation, or give train a validation";
 inline constexpr std::string_view gave_nothing =
     "the dataset gave no examples, so nothing was trained: look at the path, at the filters, at a batch size with "
     "drop_remainder, and at skipped() if ignore_errors passes bad records over";

@@ -144,8 +144,6 @@ public:
   // Passes the loss or a metric of an evaluation to a schedule that observes one (reduce_on_plateau); the schedule's
   // state is in the checkpoint. The thread that trains calls it.
   void watch(double value) {
-    static_assert(composition::update_type::watches,
-                  "gradus: no schedule of this supervisor watches a value; reduce_on_plateau does.");
     if (!running_) raise(status::failed_precondition, "watch: the supervisor has no session");
     const detail::step_mutex::visiting lock(running_->mutex);
     loop_.watch(running_->steps, value);

@@ -181,10 +181,7 @@ public:
 
   // Passes the loss or a metric of an evaluation to a schedule that observes one (reduce_on_plateau); the schedule's
   // state is in the checkpoint.
-  void watch(double value) {
-    static_assert(update_type::watches, "gradus: no schedule of this trainer watches a value; reduce_on_plateau does.");
-    loop_.watch(stepper_, value);
-  }
+  void watch(double value) { loop_.watch(stepper_, value); }
 
   // Ranks the newest checkpoint by the metric, if it is of this step, for run_config::keep_checkpoint_best; the
   // decision about saves after the next step may use the metric (when_better).

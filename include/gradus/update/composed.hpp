@@ -332,6 +332,7 @@ public:
   }
   // Passes a loss or metric to schedules that observe one (reduce_on_plateau).
   void watch(double value) {
+    static_assert(watches, "gradus: no schedule of this update watches a value; reduce_on_plateau does.");
     each([&]<std::size_t I>() { std::get<I>(branches_).watch(value); });
   }
   static constexpr bool watches = largest([]<class B>(std::type_identity<B>) {
