@@ -66,6 +66,9 @@ TEST_CASE("each law is broken by one change, and named") {
   });
   breaks("one batch extent", [&](graph& b) { b.nodes[of(b, placeholder_card)].dims = {batch, batch}; });
   breaks("one batch extent", [&](graph& b) { b.nodes[w].dims = {batch, 3}; });
+  breaks("can count", [&](graph& b) { b.nodes[w].dims = {4, 1 << 16, 1 << 16}; });
+  breaks("can count", [&](graph& b) { b.nodes[w].dims = {1 << 16, 1 << 16}; });  // the product's operand
+  breaks("can count", [&](graph& b) { b.nodes[of(b, placeholder_card)].dims = {-2147483647 - 1}; });
   breaks("a constant", [&](graph& b) { b.nodes[many].attrs -= 2; });
   breaks("shape and dtype", [&](graph& b) { b.nodes[mean].dims = {7}; });
   breaks("shape and dtype", [&](graph& b) { b.nodes[of(b, cards::tanh)].type = float64; });

@@ -7,8 +7,11 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <new>
 #include <string>
 #include <vector>
+
+#include "../sanitized.hpp"
 
 using namespace gradus;
 
@@ -219,4 +222,39 @@ TEST_CASE("what is lent is read in place for one run, and what cannot be is copi
   }
   CHECK(said == "placeholder \"x\" of a batch of 1 takes 64 bytes, found 128; bind to the size of the batch first");
   CHECK_THROWS_AS(m.lend(m.what().graph.outputs[0].node, bytes_of(0, 16)), invalid_argument);
+}
+
+TEST_CASE("a batch that no int counts, or no memory, is refused before anything changes") {
+  graph g;
+  const value x = g.placeholder("x", {batch, 1 << 15, 1 << 15}), y = g.placeholder("y", {batch});
+  for (int i = 0; i < 4; ++i) g.add_output(output::fetch, text("x", i), x + static_cast<double>(i + 1));
+  g.add_output(output::fetch, "y", y * 2.0);
+  const interpreted_graph<cpu<fast>, ops<>> ready(g, build_options{mode::predict, gating::none, false, true});
+  step_machine m;
+  m.connect(
+      ready.get(), [](int) -> std::byte* { return nullptr; }, [](int) -> std::byte* { return nullptr; });
+  m.bind(0);
+  const std::size_t bytes = m.arena_bytes();
+  CHECK_THROWS_WITH_AS(m.bind(std::int64_t{1} << 31),
+                       "a batch of 2147483648 examples: at most 2147483647 fit; give them in several batches",
+                       invalid_argument);
+  CHECK_THROWS_AS(m.bind(std::int64_t{1} << 62), invalid_argument);
+  // 2^30 numbers of 4 bytes for each example: one of these tensors has just room in 2^62 bytes, the five have none.
+  CHECK_THROWS_WITH_AS(m.bind((std::int64_t{1} << 30) - 1),
+                       "a batch of 1073741823 examples: its tensors take more than 2^62 bytes, most of all "
+                       "Placeholder x[batch, 32768, 32768]; give fewer examples at once",
+                       invalid_argument);
+  CHECK_THROWS_AS(m.bind(2147483647), invalid_argument);  // the bytes of one do not fit into 64 bits
+  CHECK(m.batch_size() == 0);
+  CHECK(m.arena_bytes() == bytes);
+  CHECK_THROWS_AS(m.bind(-1), invalid_argument);
+  CHECK_NOTHROW(m.bind(0));
+  if (GRADUS_TEST_SANITIZED)
+    return;  // a sanitizer ends a program that asks for the memory of the next batch, 2^56 bytes and more
+  CHECK_THROWS_AS(m.bind(1 << 22), std::bad_alloc);
+  CHECK(m.batch_size() == -1);
+  CHECK_THROWS_AS(m.bind(1 << 22), std::bad_alloc);  // it is not taken for bound
+  m.bind(0);
+  CHECK(m.batch_size() == 0);
+  CHECK(m.arena_bytes() == bytes);
 }

@@ -60,7 +60,7 @@ inline std::string to_text(const shape& s) {
   for (int i = 0; i < s.rank; ++i) {
     if (i != 0) out += ", ";
     const int d = s.dims[i];
-    out += d >= 0 ? text(d) : d == batch ? std::string("batch") : text(-d, "*batch");
+    out += d >= 0 ? text(d) : d == batch ? std::string("batch") : text(-std::int64_t{d}, "*batch");
   }
   return out + "]";
 }

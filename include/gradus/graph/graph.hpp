@@ -11,53 +11,16 @@
 #include <utility>
 
 #include "../base/error.hpp"
-#include "constraint.hpp"
-#include "initializer.hpp"
+#include "leaf.hpp"
 #include "mode.hpp"
 #include "name_table.hpp"
-#include "node.hpp"
 #include "placer.hpp"
 #include "refusal.hpp"
 #include "seq.hpp"
+#include "size_limit.hpp"
 #include "value.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
-
-struct variable_options {
-  initializer init = glorot_uniform;
-  bool trainable = true;
-  bool local = false;  // not in checkpoints, reset when an evaluation starts (metrics)
-  dtype type = float32;
-  gradus::constraint constraint = {};  // applied after each of its updates
-};
-
-// The attributes of the leaves. Those of a variable with a constraint are followed by the constraint's.
-struct variable_attr {
-  int trainable, local, kind;
-  float a, b;
-  int fan, distribution;
-};
-struct constant_attr {
-  int low, high;  // the bits of one double; more values follow as further pairs
-};
-
-// Returns the constraint of a variable's node, or that of an update's node (ops/state.hpp), which holds the variable's.
-constexpr constraint constraint_of(const node& n, const int* ints) {
-  return last_words<constraint>(ints + n.attr, n.attrs, n.inputs == 0 ? words_of<variable_attr> : 0);
-}
-
-inline constexpr card placeholder_card{.name = "Placeholder", .operands = 0, .traits = trait::leaf | trait::keeps};
-inline constexpr card variable_card{.name = "VariableV2", .operands = 0, .traits = trait::leaf | trait::keeps};
-inline constexpr card constant_card{.name = "Const", .operands = 0, .traits = trait::leaf};
-inline constexpr card no_op_card{
-    .name = "NoOp", .operands = 0, .traits = trait::keeps | trait::control | trait::blocks};
-
-// A named result: a metric, a prediction, a scalar or another summary for TensorBoard.
-struct output {
-  enum kinds : int { loss, metric, prediction, summary, update, norm, fetch, histogram, image, audio };
-  int kind, name, node;
-  constexpr bool is_summary() const { return kind == summary || kind >= histogram; }
-};
 
 struct graph {
   detail::seq<node> nodes;
@@ -134,10 +97,12 @@ struct graph {
     return constant(std::span<const double>(list.begin(), list.size()), dims, type);
   }
   constexpr value constant(std::span<const double> list, const shape& dims, dtype type = float32) {
+    if (list.size() > detail::most_constants)
+      return refuse("constant: more than 2^28 values; feed them, or let a variable hold them"), constant(0);
+    if (!check_leaf({}, constant_card, dims, type)) return constant(0);
     if (is_batched(dims) || static_cast<std::int64_t>(list.size()) != gradus::count(dims))
       refuse("constant: ", static_cast<int>(list.size()), " values do not fill ", dims);
     if (finalized_) refuse_finalized("Const");
-    refuse_for_files({}, type);
     const int at = ints.count;
     for (double d : list) {
       const auto bits = std::bit_cast<std::array<int, 2>>(d);
@@ -315,11 +280,16 @@ private:
     if (!name.empty()) n.name = names.unique(scope_, name, false);
     ints.append(words, count);
     if (batch_extents(dims) > 1) refuse("\"", name, "\": at most one extent may be batch, got ", dims);
-    refuse_for_files(name, type);
+    if (!check_leaf(name, op, dims, type)) n.dims = detail::without_size(dims);
     return made(n);
   }
-  constexpr void refuse_for_files(std::string_view name, dtype type) {
+  constexpr bool check_leaf(std::string_view name, const card& op, const shape& dims, dtype type) {
+    const bool fits = detail::takes(op, dims);
+    if (!fits)
+      refuse(op.name, name.empty() ? "" : " \"", name, name.empty() ? ": " : "\": ", dims,
+             detail::size_problem(op, dims));
     if (is_for_files(type)) refuse("\"", name, "\": ", type, " stands in files only; use int32, uint8 or float32");
+    return fits;
   }
 };
 
@@ -358,8 +328,20 @@ struct inference {
     if (count > 0) detail::put(message, ")");
     g.refuse_text(message);
   }
+  // Refuses a result, and an operand, that the op cannot count (graph/size_limit.hpp).
+  constexpr bool sizes_fit(std::string_view name) {
+    if (!detail::takes(op, dims)) return refuse_size(name, "the result ", dims), false;
+    for (int i = 0; i < count && !detail::takes_tables(op); ++i)
+      if (const shape& s = g.nodes.first[operands[i].id].dims; !detail::is_counted(s))
+        return refuse_size(name, "an operand ", s), false;
+    return true;
+  }
 
 private:
+  [[gnu::cold]] constexpr void refuse_size(std::string_view name, const char* what, const shape& s) {
+    const char* const quote = name.empty() ? "" : "\"";
+    refuse(quote, name, quote, name.empty() ? "" : ": ", what, s, detail::size_problem(op, s));
+  }
   constexpr std::string_view label(int i) const { return g.name_of(operands[i].id); }
 };
 
@@ -385,6 +367,7 @@ constexpr value graph::add(const card& op, const value* operands, int count, con
     op.infer(rule);
     if (batch_extents(rule.dims) > 1)
       rule.refuse("the result would be ", rule.dims, ", and at most one extent may be batch; reshape an operand");
+    if (!rule.sizes_fit(name)) rule.dims = detail::without_size(rule.dims);
     n.dims = rule.dims, n.type = rule.type;
   }
   if (!name.empty()) n.name = names.unique(scope_, name, false);

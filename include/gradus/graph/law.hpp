@@ -57,6 +57,13 @@ constexpr bool one_batch_extent(const graph_parts& p) {
     return n.dims.rank >= 0 && n.dims.rank <= max_rank && batch_extents(n.dims) <= (n.op == &variable_card ? 0 : 1);
   });
 }
+constexpr bool sizes_hold(const graph_parts& p) {
+  return every_node(p, [&](const node& n, int) {
+    bool fit = takes(*n.op, n.dims);
+    for (int k = 0; fit && k < n.inputs; ++k) fit = takes(*n.op, p.view.nodes[p.view.edges[n.first + k]].dims);
+    return fit;
+  });
+}
 constexpr bool constants_hold(const graph_parts& p) {
   return every_node(p, [](const node& n, int) {
     if (n.op != &constant_card) return true;
@@ -163,6 +170,7 @@ inline constexpr law laws[] = {
     {"data comes from nodes that make a tensor; a node that only waits has no dtype and no operands",
      detail::data_carries_numbers},
     {"a shape has at most one batch extent, a variable's none", detail::one_batch_extent},
+    {"an op can count the elements of its operands and of its result", detail::sizes_hold},
     {"a constant holds one value, or as many as its shape", detail::constants_hold},
     {"shape and dtype are what the op's rule says", detail::rules_hold},
     {"operand 0 of an op that writes is a variable", detail::writes_hold},

@@ -28,6 +28,7 @@ inline constexpr unsigned session = 64;      // run by the session, not by a ker
 inline constexpr unsigned control = 128;     // carries edges only: no_op
 inline constexpr unsigned expression = 256;  // its last attribute is the number of an expression: what fusion makes
 inline constexpr unsigned at_session = 512;  // its card defines how a session runs it (run/session_op.hpp)
+inline constexpr unsigned tables = 1024;     // its kernel counts rows in 64 bits (graph/size_limit.hpp)
 }  // namespace trait
 
 // The weights of a layer that are constants of the program, in 8 bits (ops/frozen.hpp). dims: [in, units], [height,

@@ -23,14 +23,16 @@ struct refusal_piece {
 [[gnu::cold]] constexpr void put(seq<char>& out, std::string_view s) {
   out.append(s.data(), static_cast<int>(s.size()));
 }
-[[gnu::cold]] constexpr void put(seq<char>& out, int n) {
+[[gnu::cold]] constexpr void put(seq<char>& out, unsigned n) {
   char digits[12];
   int k = 0;
-  unsigned u = n < 0 ? 0u - static_cast<unsigned>(n) : static_cast<unsigned>(n);
-  do digits[k++] = static_cast<char>('0' + u % 10);
-  while ((u /= 10) != 0);
-  if (n < 0) out.push('-');
+  do digits[k++] = static_cast<char>('0' + n % 10);
+  while ((n /= 10) != 0);
   while (k > 0) out.push(digits[--k]);
+}
+[[gnu::cold]] constexpr void put(seq<char>& out, int n) {
+  if (n < 0) out.push('-');
+  put(out, n < 0 ? 0u - static_cast<unsigned>(n) : static_cast<unsigned>(n));
 }
 [[gnu::cold]] constexpr void put(seq<char>& out, const shape& s) {
   out.push('[');
@@ -41,7 +43,7 @@ struct refusal_piece {
     else if (s.dims[i] == batch)
       put(out, "batch");
     else
-      put(out, -s.dims[i]), put(out, "*batch");
+      put(out, 0u - static_cast<unsigned>(s.dims[i])), put(out, "*batch");
   }
   out.push(']');
 }

@@ -99,9 +99,12 @@ constexpr void infer_pad(inference& r) {
       return r.refuse("paddings must be 0 or more, axis ", i, " has ", a.low[i], ", ", a.high[i]);
     if (s.dims[i] < 0 && (a.low[i] != 0 || a.high[i] != 0))
       return r.refuse("axis ", i, " holds the batch and cannot be padded");
-    r.dims.dims[i] += a.low[i] + a.high[i];
-    b.axis(s.dims[i], a.low[i], r.dims.dims[i]);
+    const std::int64_t n = std::int64_t{s.dims[i]} + a.low[i] + a.high[i];
+    if (n > most_counted) return r.refuse("axis ", i, " would have more than ", most_counted, " elements; pad it less");
+    r.dims.dims[i] = static_cast<int>(n);
   }
+  if (!is_counted(r.dims)) return;  // it is refused for its size
+  for (int i = 0; i < s.rank; ++i) b.axis(s.dims[i], a.low[i], r.dims.dims[i]);
   if (b.loops > max_cuts) r.refuse("pads six axes at once; pad twice");
 }
 constexpr void lower_pad(lowering& l) {
@@ -130,7 +133,10 @@ constexpr void infer_concat(inference& r) {
       fits = i == axis ? (s.dims[i] < 0) == (r.dims.dims[i] < 0) : s.dims[i] == r.dims.dims[i];
     if (!fits)
       return r.refuse("operand ", k, " must have the dtype and, but for axis ", axis, ", the extents of operand 0");
-    r.dims.dims[axis] += s.dims[axis];
+    const std::int64_t all = std::int64_t{r.dims.dims[axis]} + s.dims[axis];
+    if (all > most_counted || all < -most_counted)
+      return r.refuse("axis ", axis, " would have more than ", most_counted, " elements; join fewer, or work in parts");
+    r.dims.dims[axis] = static_cast<int>(all);
   }
 }
 // dims: {0 = rows, operands, run of each operand}
@@ -203,7 +209,7 @@ constexpr value slice(value x, std::initializer_list<int> begin, std::initialize
   detail::box_attr a{};
   for (int i = 0; i < s.rank; ++i) {
     a.low[i] = begin.begin()[i], a.high[i] = size.begin()[i];
-    if (a.high[i] == -1) a.high[i] = s.dims[i] - a.low[i];
+    if (a.high[i] == -1) a.high[i] = static_cast<int>(std::int64_t{s.dims[i]} - a.low[i]);  // any `begin` may be here
   }
   return x.g->add_with(cards::slice, {x}, a);
 }

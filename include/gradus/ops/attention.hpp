@@ -16,10 +16,10 @@ constexpr void infer_attention_weights(inference& r) {
   infer_floats_apart(r);
   const auto a = r.attributes<attention_attr>();
   const shape s = r.in(0);
-  if (s.rank != 3 || s[1] <= 0 || s[2] <= 0 || a.heads <= 0 || s[2] % (3 * a.heads) != 0)
+  if (s.rank != 3 || s[1] <= 0 || s[2] <= 0 || a.heads <= 0 || s[2] % 3 != 0 || s[2] / 3 % a.heads != 0)
     return r.refuse("needs [n, time, 3 width] with a width that ", a.heads, " heads divide, got ", s);
-  if (s[2] / (3 * a.heads) > max_head_width)
-    return r.refuse("a head is at most ", max_head_width, " wide, got ", s[2] / (3 * a.heads));
+  if (s[2] / 3 / a.heads > max_head_width)
+    return r.refuse("a head is at most ", max_head_width, " wide, got ", s[2] / 3 / a.heads);
   r.dims = shape{s[0], a.heads, s[1], s[1]};
 }
 // From the weights and packed, the result is [n, time, width].
@@ -35,7 +35,7 @@ constexpr void infer_attention_grad(inference& r) {
 // dims: {0 = n, heads, time, width of a head, causal}
 constexpr void lower_attention(lowering& l, const shape& packed) {
   const auto a = l.attributes<attention_attr>();
-  l.rows = packed[0], l.dims[1] = a.heads, l.dims[2] = packed[1], l.dims[3] = packed[2] / (3 * a.heads);
+  l.rows = packed[0], l.dims[1] = a.heads, l.dims[2] = packed[1], l.dims[3] = packed[2] / 3 / a.heads;
   l.dims[4] = a.causal;
 }
 constexpr void lower_attention_first(lowering& l) { lower_attention(l, l.in(0)); }

@@ -76,7 +76,7 @@ constexpr void lower_reduce(lowering& l) {
 constexpr void infer_reshape(inference& r) {
   const shape wanted = r.attributes<shape_attr>().get();
   r.type = r.in_type(0), r.dims = wanted;
-  if (count(wanted) != count(r.in(0)))
+  if (!is_table(wanted) || count(wanted) != count(r.in(0)))
     r.refuse("cannot see ", r.in(0), " as ", wanted, ": the number of elements differs");
 }
 constexpr void infer_same(inference& r) { r.type = r.in_type(0), r.dims = r.in(0); }

@@ -15,7 +15,7 @@ constexpr bool check_cached(inference& r, int cache, int packed, int position) {
   const shape c = r.in(cache), s = r.in(packed);
   if (!is_float(r.in_type(packed)) || r.in_type(cache) != r.in_type(packed))
     return r.refuse("takes float32 or float64, got ", r.in_type(packed)), false;
-  if (s.rank != 3 || s[1] != 1 || c.rank != 4 || s[2] != 3 * c[2] || a.heads <= 0 || c[2] % a.heads != 0)
+  if (s.rank != 3 || s[1] != 1 || c.rank != 4 || s[2] != std::int64_t{3} * c[2] || a.heads <= 0 || c[2] % a.heads != 0)
     return r.refuse("needs [n, 1, 3 width] with a width that ", a.heads, " heads divide, got ", s), false;
   if (c[2] / a.heads > max_head_width)
     return r.refuse("a head is at most ", max_head_width, " wide, got ", c[2] / a.heads), false;

@@ -27,7 +27,7 @@ struct window_axis {
 };
 constexpr window_axis place_windows(int n, int k, int stride, bool same) {
   if (!same) return {n < k ? 0 : (n - k) / stride + 1, 0};
-  const int out = (n - 1) / stride + 1, total = (out - 1) * stride + k - n;
+  const int out = (n - 1) / stride + 1, total = (out - 1) * stride - n + k;  // in this order no part is larger than k
   return {out, total > 0 ? total / 2 : 0};
 }
 constexpr bool is_image(const shape& s) { return s.rank == 4 && s[1] > 0 && s[2] > 0 && s[3] > 0; }

@@ -5,16 +5,19 @@
 namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
+// Returns the product of the extents from axis `from` on. It is an int unless the tensor is a table and `from` is 0;
+// then it is the largest int, so that what is made of it is refused.
 constexpr int product(const shape& s, int from) {
-  int n = 1;
+  std::int64_t n = 1;
   for (int i = from; i < s.rank; ++i) n *= s.dims[i];
-  return n;
+  return n > most_counted ? most_counted : static_cast<int>(n);
 }
 constexpr bool is_index(dtype t) { return t == int32 || t == int64; }
 constexpr void infer_gather(inference& r) {
   const shape& table = r.in(0);
   r.type = r.in_type(0), r.dims = r.in(1);
   if (!is_index(r.in_type(1))) return r.refuse("indices must be int32 or int64, got ", r.in_type(1));
+  if (!is_counted(r.in(1))) return r.refuse("takes at most ", most_counted, " indices; gather them in parts");
   if (table.rank == 0) return r.refuse("the table needs an axis of rows");
   if (r.dims.rank + table.rank - 1 > max_rank) return r.refuse("the result would have more than ", max_rank, " axes");
   for (int i = 1; i < table.rank; ++i) r.dims.push(table.dims[i]);
@@ -57,8 +60,8 @@ constexpr void lower_one_hot(lowering& l) { l.rows = count(l.in(0)), l.dims[1] =
 }  // namespace detail
 
 namespace cards {
-inline constexpr card gather{"Gather", 2, 0, infer_gather, grad_gather, lower_gather},
-    rows_to_dense{"RowsToDense", 2, 0, infer_rows_to_dense, grad_rows_to_dense, lower_rows_to_dense},
+inline constexpr card gather{"Gather", 2, trait::tables, infer_gather, grad_gather, lower_gather},
+    rows_to_dense{"RowsToDense", 2, trait::tables, infer_rows_to_dense, grad_rows_to_dense, lower_rows_to_dense},
     one_hot{"OneHot", 3, trait::blocks, infer_one_hot, nullptr, lower_one_hot};
 }  // namespace cards
 

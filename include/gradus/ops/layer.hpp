@@ -268,7 +268,8 @@ struct attention_options {
 constexpr value multi_head_attention(value x, const attention_options& o) {
   graph& g = *x.g;
   const shape s = x.dims();
-  if (s.rank != 3 || s[1] <= 0 || s[2] <= 0 || o.heads <= 0 || s[2] % o.heads != 0) {
+  if (s.rank != 3 || s[1] <= 0 || s[2] <= 0 || o.heads <= 0 || s[2] % o.heads != 0 ||
+      s[2] > detail::most_counted / 3) {  // the width of queries, keys and values side by side is an int as well
     g.refuse("multi_head_attention \"", o.name, "\": needs [n, time, width] with a width that ", o.heads,
              " heads divide, got ", s);
     return x;

@@ -67,9 +67,10 @@ constexpr random_source draw(graph& g) {
 }  // namespace detail
 
 namespace cards {
-inline constexpr card random_uniform{"RandomUniform", 3, trait::blocks, infer_random, nullptr, lower_random},
-    random_normal{"RandomStandardNormal", 3, trait::blocks, infer_random, nullptr, lower_random},
-    dropout{"Dropout", 5, 0, infer_dropout, grad_dropout, lower_random};
+inline constexpr card random_uniform{"RandomUniform", 3,       trait::blocks | trait::tables,
+                                     infer_random,    nullptr, lower_random},
+    random_normal{"RandomStandardNormal", 3, trait::blocks | trait::tables, infer_random, nullptr, lower_random},
+    dropout{"Dropout", 5, trait::tables, infer_dropout, grad_dropout, lower_random};
 }  // namespace cards
 
 namespace detail {

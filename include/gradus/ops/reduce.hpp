@@ -33,7 +33,7 @@ inline constexpr card mean{"Mean", 1, 0, infer_mean, grad_mean, lower_reduce},
     max{"Max", 1, 0, infer_reduce, grad_max, lower_reduce}, min{"Min", 1, 0, infer_reduce, grad_max, lower_reduce},
     argmax{"ArgMax", 1, trait::blocks, infer_argmax, nullptr, lower_reduce},
     size{"Size", 1, trait::blocks, infer_size, nullptr, lower_size};
-inline constexpr card copy{"DeepCopy", 1, 0, infer_same, grad_identity, lower_copy};
+inline constexpr card copy{"DeepCopy", 1, trait::tables, infer_same, grad_identity, lower_copy};
 }  // namespace cards
 
 // Returns the mean over the axes (negative: from the back), or over all if none is given.

@@ -42,7 +42,7 @@ constexpr void collapse(expression& x, const shape& dims, const shape* operands)
       if (at >= 0 && operands[k].dims[at] != 1) pattern |= 1 << k;
     }
     if (x.loops != 0 && patterns[x.loops - 1] == pattern)
-      x.extent[x.loops - 1] *= dims.dims[axis];
+      x.extent[x.loops - 1] *= x.loops == 1 ? 1 : dims.dims[axis];  // the rows are not kept, and may be no int
     else
       patterns[x.loops] = pattern, x.extent[x.loops++] = dims.dims[axis];
   }

@@ -64,7 +64,8 @@ public:
   void cut(std::int64_t parts) { parts_ = parts, batch_ = laid_out_for_ = -1; }
 
   // Sets the number of examples. Tensors are laid out, and memory allocated, only when there were never as many before.
-  // For a machine that was cut, raises invalid_argument if the parts are not equal.
+  // Raises invalid_argument for a batch that is no int or whose tensors would take more than 2^62 bytes and, for a
+  // machine that was cut, if the parts are not equal. Where it raises, the next call begins anew.
   void bind(std::int64_t whole);
   // Copies a part of the placeholders to where the kernels read it.
   void load(std::int64_t part);
@@ -107,6 +108,7 @@ private:
     int node;
     std::size_t offset, bytes;  // of the whole batch in feed_memory_; of one part
   };
+  void check_size(std::int64_t whole) const;
   void lay_out();
   // Large memory is left for the kernels that write it to touch first, each on its thread; memory that no kernel writes
   // is zeroed.

@@ -20,6 +20,14 @@ GRADUS_BODY void step_machine::bind(std::int64_t whole) {
   if (whole % parts_ != 0)
     raise(status::invalid_argument, text("a batch of ", whole, " examples cannot be cut into ", parts_,
                                          " equal parts; let the batch be a multiple, and drop what is left over"));
+  check_size(whole);
+  // If there is no memory for this batch, neither it nor what was laid out before may be taken for bound.
+  struct forgetting {
+    step_machine* machine;
+    ~forgetting() {
+      if (machine != nullptr) machine->batch_ = machine->laid_out_for_ = -1;
+    }
+  } unless_bound{this};
   const std::int64_t batch_size = whole / parts_;
   const program_view& p = r_.program;
   batch_ = batch_size;
@@ -40,6 +48,32 @@ GRADUS_BODY void step_machine::bind(std::int64_t whole) {
         resolve(detail::bytes_of(r_.at(in.node)), is_batched(r_.at(in.node).dims) ? whole : batch_size));
   }
   any_lent_ = false;
+  unless_bound.machine = nullptr;
+}
+
+// Extents are ints (graph/size_limit.hpp), and so is a batch: then every count of elements is below 2^62. The bytes are
+// summed before any memory is laid out, as if tensors shared none.
+GRADUS_BODY void step_machine::check_size(std::int64_t whole) const {
+  if (whole > detail::most_counted)
+    raise(status::invalid_argument, text("a batch of ", whole, " examples: at most ", detail::most_counted,
+                                         " fit; give them in several batches"));
+  constexpr std::int64_t most = std::int64_t{1} << 62;
+  const program_view& p = r_.program;
+  std::int64_t sum = 0;
+  int largest = 0;
+  for (int k = 0; k < p.slot_count && sum < most; ++k) {
+    std::int64_t bytes = p.slots[k];
+    if (bytes < 0 && __builtin_mul_overflow(-bytes, whole, &bytes)) bytes = most;
+    sum = bytes < most - sum ? sum + bytes : most;
+  }
+  if (sum < most) return;
+  for (int k = 0; k < p.slot_count; ++k)  // what holds the batch is negative
+    if (p.slots[k] < p.slots[largest]) largest = k;
+  int i = 0;
+  while (p.places[i].region != node_place::slot || p.places[i].index != largest) ++i;
+  raise(status::invalid_argument,
+        text("a batch of ", whole, " examples: its tensors take more than 2^62 bytes, most of all ", r_.at(i).op->name,
+             " ", r_.name_of(i), to_text(r_.at(i).dims), "; give fewer examples at once"));
 }
 
 GRADUS_BODY void step_machine::load(std::int64_t part) {

@@ -1,5 +1,7 @@
 // The bodies of session_core.hpp.
 #pragma once
+#include <algorithm>
+
 #include "../base/body.hpp"
 #include "../ops/state.hpp"
 #include "session_core.hpp"
@@ -22,7 +24,7 @@ GRADUS_BODY void accept_feed(std::string_view name, const shape& dims, dtype typ
 GRADUS_BODY std::int64_t batch_of(std::string_view name, const shape& dims, const const_tensor_view& data) {
   if (!is_batched(dims)) return -1;
   const std::int64_t per_example = -count(dims), n = static_cast<std::int64_t>(data.size());
-  if (per_example == 0) return data.dims.rank != 0 ? data.dims[0] : 0;
+  if (per_example == 0) return data.dims.rank != 0 ? std::min<std::int64_t>(data.dims[0], most_counted) : 0;
   if (n % per_example != 0)
     raise(status::invalid_argument, text("feed \"", name, "\": expected ", to_text(dims), ", got ", to_text(data.dims),
                                          "; feed an array of those extents, or its values in one row"));

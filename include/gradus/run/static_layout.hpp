@@ -30,6 +30,7 @@ struct memory_limit {};  // how much memory they may take: memory_at_most<N>
 template <std::int64_t N>
 struct static_batch {
   static_assert(N >= 1, "gradus: static_batch<N> needs at least one example.");
+  static_assert(N <= 0x7fffffff, "gradus: static_batch<N> takes at most 2^31 - 1 examples.");
   using policy_for = kind::memory;
   static constexpr std::int64_t size = N;
 };
@@ -188,14 +189,14 @@ consteval auto lay_out(std::int64_t examples, static_choices use = {}) {
   };
   const auto take = [&](std::size_t bytes) {
     const std::size_t here = at;
-    at += rounded(bytes);
+    at = addressed(static_cast<std::int64_t>(at + rounded(bytes)), 1);
     return here;
   };
   const auto bytes_of_node = [&]<class G>(int id) {
-    return static_cast<std::size_t>(G::count(id, batch_size)) * size_of(G::graph.nodes[id].type);
+    return addressed(G::count(id, batch_size), size_of(G::graph.nodes[id].type));
   };
   const auto take_examples = [&](static_input& input, std::size_t each) {
-    input = {take(each * static_cast<std::size_t>(examples)), each, each % Device::alignment != 0 && examples != 1};
+    input = {take(addressed(examples, each)), each, each % Device::alignment != 0 && examples != 1};
     return input.copied ? take(each) : input.begin;
   };
   for (int k = 0; k < Train::program.size.variables; ++k) {
@@ -253,7 +254,7 @@ consteval auto lay_out(std::int64_t examples, static_choices use = {}) {
     std::array<int, static_cast<std::size_t>(2 * room(std::remove_cvref_t<decltype(program)>::capacity))> order{};
     const auto bytes = [&](int k) {
       if (trains && use.one_by_one && added[static_cast<std::size_t>(k)]) return std::size_t{0};
-      return rounded(static_cast<std::size_t>(resolve(program.slots[k], batch_size)));
+      return rounded(addressed(resolve(program.slots[k], batch_size), 1));
     };
     return lay_out_slots(program.lives, program.size.slots, bytes, at, offsets, order);
   };
