@@ -56,7 +56,11 @@ TEST_CASE("placeholders and constants that no graph here has") {
   CHECK(says(problem({input("x", {-1, -1})}, "x"), "several of its extents are not known"));
   CHECK(says(problem({input("x", {0})}, "x"), "an extent of 0"));
   CHECK(says(problem({input("x", {std::int64_t{1} << 40})}, "x"), "an extent of 1099511627776"));
-  CHECK(says(problem({input("x", {1 << 27, 1 << 27})}, "x"), "are too large"));
+  CHECK(
+      says(problem({input("x", {1 << 27, 1 << 27})}, "x"),
+           "[134217728, 134217728] has more than 2147483647 elements behind its first axis, or more than 2^44 in all"));
+  CHECK(says(problem({input("x", {1 << 27}), numbers("zero", {0}), {"y", "ConcatV2", {"x", "x", "zero"}}}, "y"),
+             "its extents [268435456] are too large"));
   CHECK(says(problem({input("x", {2}, string_in_graphs)}, "x"), "is of strings"));
   CHECK(says(problem({input("x", {2}, dtype::int8)}, "x"), "TensorFlow's dtype 6"));
   CHECK(says(problem({{"x", "Placeholder", {}, {}, {{"dtype", float32}, {"shape", shape_def{{}, true}}}}}, "x"),

@@ -331,7 +331,8 @@ struct inference {
   // Refuses a result, and an operand, that the op cannot count (graph/size_limit.hpp).
   constexpr bool sizes_fit(std::string_view name) {
     if (!detail::takes(op, dims)) return refuse_size(name, "the result ", dims), false;
-    for (int i = 0; i < count && !detail::takes_tables(op); ++i)
+    const int counted = detail::takes_tables(op) ? 0 : count;
+    for (int i = 0; i < counted; ++i)
       if (const shape& s = g.nodes.first[operands[i].id].dims; !detail::is_counted(s))
         return refuse_size(name, "an operand ", s), false;
     return true;

@@ -41,7 +41,7 @@ constexpr bool takes_tables(const card& op) {
   return op.is(trait::leaf | trait::elementwise | trait::view | trait::writes | trait::session | trait::control |
                trait::expression | trait::tables);
 }
-constexpr bool takes(const card& op, const shape& s) { return takes_tables(op) ? is_table(s) : is_counted(s); }
+constexpr bool takes(const card& op, const shape& s) { return is_counted(s) || (takes_tables(op) && is_table(s)); }
 
 // Returns what is wrong with a tensor that is too large for its op, and what to do.
 [[gnu::cold]] constexpr const char* size_problem(const card& op, const shape& s) {

@@ -11,8 +11,9 @@
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
-// These are the largest extent and the largest number of elements: kernels multiply extents as ints.
-inline constexpr std::int64_t most_extent = std::int64_t{1} << 27, most_elements = std::int64_t{1} << 46;
+// The largest extent of a graph that comes from elsewhere. How many elements a tensor may have, the graph says itself
+// (graph/size_limit.hpp).
+inline constexpr std::int64_t most_extent = std::int64_t{1} << 27;
 
 class import_nodes {
 public:

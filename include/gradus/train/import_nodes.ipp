@@ -44,12 +44,9 @@ GRADUS_BODY dtype import_nodes::type_of(int i, std::string_view key) const {
 }
 
 GRADUS_BODY void import_nodes::check_extents(int i, const shape& s) const {
-  std::int64_t all = 1;
-  for (int k = 0; k < s.rank; ++k) {
-    const std::int64_t n = s.dims[k] < 0 ? -std::int64_t{s.dims[k]} : s.dims[k];
-    if (n > most_extent || __builtin_mul_overflow(all, n, &all) || all > most_elements)
+  for (int k = 0; k < s.rank; ++k)
+    if (s.dims[k] > most_extent || s.dims[k] < -most_extent)
       refuse(i, text("its extents ", to_text(s), " are too large"), status::resource_exhausted);
-  }
 }
 
 GRADUS_BODY shape import_nodes::shape_of(int i, std::string_view key) const {
