@@ -169,6 +169,19 @@ TEST_CASE("a schedule that observes values and was given none is a warning at th
   CHECK(warned([&] { supervise(true); }).empty());
 }
 
+TEST_CASE("a training that ends before accumulate's first update is a warning") {
+  texts heard;
+  const auto train = [&](std::int64_t max_steps) {
+    heard.clear();
+    auto trainer = make_trainer(line, descent, accumulate{.every = 4}, listener{&heard});
+    trainer.train(points().repeat().batch(2), {.max_steps = max_steps});
+    return heard;
+  };
+  CHECK(train(3) == texts{"train: at step 3 accumulate has made no update, because it makes one of `every` steps, and "
+                          "global_step counts each of them; raise max_steps, or lower accumulate::every"});
+  CHECK(train(4).empty());
+}
+
 TEST_CASE("data that end before the last step, or stand at their end, are a warning") {
   texts heard;
   const testing::temp_dir dir;

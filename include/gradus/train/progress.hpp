@@ -108,6 +108,8 @@ void warn(S& sink, std::string_view what) {
 std::string data_ended(std::int64_t step, std::int64_t last, std::int64_t trained);
 // Returns the warning that a run is at or behind its last step when it begins.
 std::string stood_there(std::int64_t step, std::int64_t last);
+// Returns the warning that accumulate has made no update in all steps until this one.
+std::string no_update_yet(std::int64_t step);
 // Returns the warning that more than half of the steps of a call were left out.
 std::string mostly_left_out(std::int64_t left_out, std::int64_t steps);
 inline constexpr std::string_view never_watched =

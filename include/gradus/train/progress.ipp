@@ -23,6 +23,12 @@ GRADUS_BODY std::string stood_there(std::int64_t step, std::int64_t last) {
               " is reached and nothing was trained; raise max_steps, or give steps to train further");
 }
 
+GRADUS_BODY std::string no_update_yet(std::int64_t step) {
+  return text("train: at step ", step,
+              " accumulate has made no update, because it makes one of `every` steps, and "
+              "global_step counts each of them; raise max_steps, or lower accumulate::every");
+}
+
 GRADUS_BODY std::string mostly_left_out(std::int64_t left_out, std::int64_t steps) {
   return text("train: ", left_out, " of ", steps,
               " steps changed no variable, because their loss or gradients were not "

@@ -268,6 +268,10 @@ private:
         loop_.after_run();
         more.after_run(stepper_.global_step());
       }
+      if constexpr (update_type::accumulates && requires { stepper_.optimizer(); })
+        if (const std::int64_t made = stepper_.global_step();
+            options.max_steps > 0 && made > 0 && stepper_.optimizer().rule_step(made) == 0)
+          loop_.warn_of(detail::no_update_yet(made));
       more.finish(stepper_.global_step(), last);
       loop_.finish();
       loop_.end_hooks();
