@@ -161,6 +161,32 @@ TEST_CASE("no directory yet is no evaluation; a metric that an evaluation lacks 
         "early stopping: the evaluation of step 2000 in \"eval\" has no metric \"auc\"; it has accuracy, loss");
 }
 
+TEST_CASE("a training that never found an evaluation says so at its end") {
+  const evaluations e;
+  std::vector<std::string> lines;
+  const auto run = [&](early_stopping_options o, bool is_chief = true) {
+    lines.clear();
+    counting m;
+    o.sink = [&](const std::string& line) { lines.push_back(line); };
+    o.is_chief = is_chief;
+    chief_session_creator c(sessions_of(m.g), m.g, m.parts);
+    monitored_session s(c, {stop_if_no_decrease_hook("loss", 5000, o)});
+    s.run(m.next);
+    s.close();
+    return lines;
+  };
+  CHECK(run(e.options()).empty());
+  CHECK(run(e.options(6000)) ==
+        std::vector<std::string>{"early stopping: \"eval\" has no evaluation of step 6000 or later, so nothing was "
+                                 "decided; look at eval_dir, and whether an evaluator writes there"});
+  early_stopping_options elsewhere = e.options();
+  elsewhere.eval_dir = "evals";
+  CHECK(run(elsewhere) ==
+        std::vector<std::string>{"early stopping: \"evals\" has no evaluation, so nothing was decided; "
+                                 "look at eval_dir, and whether an evaluator writes there"});
+  CHECK(run(elsewhere, false).empty());
+}
+
 TEST_CASE("a NaN is worse than any number, wherever it stands") {
   constexpr float nan = std::numeric_limits<float>::quiet_NaN();
   evaluations e;

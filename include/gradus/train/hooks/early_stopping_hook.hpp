@@ -51,6 +51,8 @@ public:
   void begin(graph& g);
   session_run_args before_run(run_context& c) const;
   void after_run(run_context& c, const run_values& v);
+  // Warns if the directory had no evaluation that counts: nothing was decided then, whatever the metric did.
+  void end(hooked_session&) const;
 
 private:
   decision should_stop_;

@@ -10,6 +10,7 @@
 #include "../../run/base_session.hpp"
 #include "../../store/temporary.hpp"
 #include "../../summary/reader.hpp"
+#include "../progress.hpp"
 #include "early_stopping_hook.hpp"
 #include "needed_global_step.hpp"
 
@@ -153,6 +154,19 @@ GRADUS_BODY void early_stopping_hook::after_run(run_context& c, const run_values
   if (o_.sink) o_.sink(text("requesting early stopping at global step ", step, why->empty() ? "" : ": ", *why));
   if (raw != nullptr) raw->run(raise_flag_);
   c.request_stop();
+}
+
+GRADUS_BODY void early_stopping_hook::end(hooked_session&) const {
+  if (!o_.is_chief || o_.eval_dir.empty()) return;
+  const eval_metrics all = read_eval_metrics(o_.eval_dir, o_.files);
+  if (all.lower_bound(o_.min_steps) != all.end()) return;
+  const std::string what = text("early stopping: \"", o_.eval_dir, "\" has no evaluation",
+                                o_.min_steps > 0 ? text(" of step ", o_.min_steps, " or later") : "",
+                                ", so nothing was decided; look at eval_dir, and whether an evaluator writes there");
+  if (o_.sink)
+    o_.sink(what);
+  else
+    warnings{}.warning(what);
 }
 
 GRADUS_BODY early_stopping_hook make_early_stopping_hook(std::function<bool()> should_stop, early_stopping_options o) {
