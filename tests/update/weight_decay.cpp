@@ -27,8 +27,13 @@ TEST_CASE("with adam it is adamw, with momentum momentumw") {
 TEST_CASE("only variables of the mask decay, in every mode") {
   for (const auto mode : {decay_mode::decoupled, decay_mode::decoupled_unscaled, decay_mode::coupled}) {
     const chain c{weight_decay{0.5, matrices{}, mode}, gradient_descent{.rate = 1}};
-    near(after({1.0, 1.0}, {{0.0, 0.0}}, c), {1, 1});
-    near(steps::after_on_matrix({1.0, 1.0}, 2, {{0.0, 0.0}}, c), {0.5, 0.5});
+    steps::updater<std::remove_const_t<decltype(c)>> u{c};
+    vec bias{1.0, 1.0}, kernel{1.0, 1.0};
+    const vec zero(2);
+    u.track("bias", bias);
+    u.track("kernel", tensor_view(std::span<double>(kernel), {1, 2}));
+    u.apply({{"bias", zero}, {"kernel", zero}});
+    near(bias, {1, 1}), near(kernel, {0.5, 0.5});
   }
 }
 TEST_CASE("with rows, those that are listed decay, once each") {
