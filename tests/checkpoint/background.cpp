@@ -1,7 +1,9 @@
 // sanitized in every run: a save beside a step
 #include "gradus/checkpoint/background.hpp"
 
+#include "gradus/store/directory_lock.hpp"
 #include "gradus/testing/faulty_files.hpp"
+#include "gradus/testing/temp_dir.hpp"
 #include "saving.hpp"
 
 using namespace gradus;
@@ -166,4 +168,25 @@ TEST_CASE("background_saver: a save that has begun is finished before the saver 
   }
   CHECK(fs.files() == names{"d/checkpoint", "d/m-1.ckpt"});
   { test_background<> never_used(test_saver<>({}, {}, fs)); }
+}
+
+TEST_CASE("background_saver: its thread finds that the directory was moved away and made again") {
+  const gradus::testing::temp_dir dir;
+  const std::string run = dir / "run";
+  model m;
+  background_saver<saver<>, copy_snapshot> s(saver<>{});
+  const auto alone = hold_directory(posix{}, run);
+  s.files().share(alone);
+  m.at(1), s.save(m.list, run + "/model", 1);
+  s.finish();
+  REQUIRE(posix{}.rename(run, dir / "old") == 0);
+  {
+    const auto other = hold_directory(posix{}, run);
+    m.at(2), s.save(m.list, run + "/model", 2);
+    CHECK(contains(message([&] { s.finish(); }, status::failed_precondition), "to be the only one that writes into"));
+  }
+  s.save(m.list, run + "/model", 2);
+  s.finish();
+  CHECK_THROWS_AS(hold_directory(posix{}, run), failed_precondition);
+  CHECK(read_state_file(posix{}, run)->all == std::vector<std::string>{"model-2.ckpt"});
 }

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "gradus/codec/cereal.hpp"
+#include "gradus/store/directory_lock.hpp"
 #include "gradus/testing/faulty_files.hpp"
 #include "gradus/testing/temp_dir.hpp"
 #include "saving.hpp"
@@ -728,4 +729,55 @@ TEST_CASE("saver: a copy keeps the list, and both go on") {
   saver<> three = std::move(two);
   m.at(3), three.save(m.list, dir / "model", 3);
   CHECK(three.checkpoints().size() == 3);
+}
+
+TEST_CASE("saver: a directory that was moved away and made again gets a list of its own, and no other run's") {
+  const temp_dir dir;
+  const std::string run = dir / "run", old = dir / "old";
+  const auto listed = [](const std::string& directory) { return read_state_file(posix{}, directory)->all; };
+  using names_type = std::vector<std::string>;
+  model m;
+  saver<> s;
+  const auto alone = hold_directory(posix{}, run);
+  s.share(alone);
+  m.at(1), s.save(m.list, run + "/model", 1);
+  m.at(2), s.save(m.list, run + "/model", 2);
+
+  // Only the lock file goes: the list is the same.
+  REQUIRE(posix{}.remove(run + "/.gradus-lock") == 0);
+  m.at(3), s.save(m.list, run + "/model", 3);
+  CHECK(listed(run) == names_type{"model-1.ckpt", "model-2.ckpt", "model-3.ckpt"});
+  CHECK_THROWS_AS(hold_directory(posix{}, run), failed_precondition);
+  REQUIRE(posix{}.remove(run + "/.gradus-lock") == 0);
+  CHECK_FALSE(s.measured(0.5).path.empty());
+
+  // The directory goes, and nobody makes it again: the save fails, and a later one may succeed.
+  REQUIRE(posix{}.rename(run, old) == 0);
+  m.at(4);
+  CHECK_THROWS_AS(s.save(m.list, run + "/model", 4), not_found);
+  REQUIRE(posix{}.make_directory(run) == 0);
+  CHECK_THROWS_AS(s.measured(0.5), failed_precondition);  // nothing is there to be ranked
+  s.save(m.list, run + "/model", 4);
+  CHECK(listed(run) == names_type{"model-4.ckpt"});
+  CHECK(listed(old).size() == 3);
+
+  // Another run has it, and saves there under the same names.
+  REQUIRE(posix{}.rename(run, dir / "older") == 0);
+  {
+    saver<> other;
+    const auto of_other = hold_directory(posix{}, run);
+    other.share(of_other);
+    m.at(4), other.save(m.list, run + "/model", 4);
+    m.at(5);
+    CHECK(message([&] { s.save(m.list, run + "/model", 5); }, status::failed_precondition)
+              .find("to be the only one that writes into") != std::string::npos);
+  }
+  for (int twice = 0; twice < 2; ++twice)
+    CHECK(message([&] { s.save(m.list, run + "/model", 5); }, status::failed_precondition) ==
+          text("expected the checkpoints of this run in \"", run,
+               "\", but the directory was removed or moved away "
+               "meanwhile and made again, and another run has saved \"model-4.ckpt\" there; go on from that one with a "
+               "new trainer, or choose another directory"));
+  CHECK_THROWS_AS(s.forget(run, {"model-4.ckpt"}), failed_precondition);
+  CHECK(listed(run) == names_type{"model-4.ckpt"});
 }

@@ -95,6 +95,7 @@ TEST_CASE("what a file system cannot do is asked of it, not of its type") {
   CHECK(real.seeks());
   CHECK(real.maps());
   CHECK(real.locks());
+  CHECK((real.checks() && !bare.checks()));
   // One that cannot lock holds nothing, and nobody is refused.
   const directory_lock<wide_handles> one(wide_handles{}, "d"), two(wide_handles{}, "d");
   CHECK_FALSE((one.held() || two.held()));

@@ -220,3 +220,140 @@ TEST_CASE("where there are no locks, nothing is held and nothing refused") {
   const directory_lock without(fs, "x");
   CHECK_FALSE(without.held());
 }
+
+TEST_CASE("a directory that was moved away and made again is locked again, or refused if another has it") {
+  const temp_dir dir;
+  const std::string run = dir / "run", old = dir / "old";
+  make_directories(posix{}, run);
+  directory_lock mine(posix{}, run);
+  CHECK(mine.renew() == 0);
+  REQUIRE(::rename(run.c_str(), old.c_str()) == 0);
+  CHECK(mine.renew() == 0);  // there is no directory in which a lock file could be
+  make_directories(posix{}, run);
+  CHECK(refusal(run).empty());  // nobody has noticed
+  CHECK(mine.renew() == 1);
+  CHECK(refused_elsewhere(run, ::getpid()));
+  CHECK(refusal(old).empty());
+  CHECK(mine.is_of(dir / "old/../run"));
+  CHECK_FALSE(mine.is_of(old));
+  CHECK(mine.renew() == 1);
+
+  const std::string older = dir / "older";
+  REQUIRE(::rename(run.c_str(), older.c_str()) == 0);
+  make_directories(posix{}, run);
+  const pid_t other = start_holder(run);
+  for (int twice = 0; twice < 2; ++twice)
+    CHECK_THROWS_WITH_AS(
+        mine.renew(),
+        text("expected to be the only process that writes into \"", run, "\", but process ", other, " does (it holds ",
+             run,
+             "/.gradus-lock); stop that one, or choose another directory; the directory that this training had "
+             "locked was removed or moved away meanwhile, and made again")
+            .c_str(),
+        failed_precondition);
+  ::kill(other, SIGKILL);
+  ::waitpid(other, nullptr, 0);
+  CHECK(mine.renew() == 2);
+  // Where only the lock file was removed, it is the same.
+  REQUIRE(::unlink((run + "/.gradus-lock").c_str()) == 0);
+  CHECK(mine.renew() == 3);
+  CHECK(refused_elsewhere(run, ::getpid()));
+}
+
+TEST_CASE("one owner locks a directory once, by whatever path, and gives all of them free") {
+  const temp_dir dir;
+  detail::held_directories mine;
+  const auto first = mine.hold(posix{}, dir / "run");
+  REQUIRE(first != nullptr);
+  CHECK(mine.hold(posix{}, dir / "run/../run") == first);
+  const auto second = mine.hold(posix{}, dir / "other");
+  CHECK(second != first);
+  detail::held_directories others;
+  CHECK_THROWS_AS(others.hold(posix{}, dir / "run"), failed_precondition);
+  const std::weak_ptr<detail::held_directory> seen = first;
+  mine.release();
+  CHECK_FALSE(seen.expired());  // whoever has it, keeps it
+  CHECK(mine.hold(gradus::testing::faulty_files{}, "run") == nullptr);
+}
+
+namespace {
+// What a user who owns nothing here finds: the exit code of a process.
+int as_another_user(auto find) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (::geteuid() == 0 && (::setgid(65534) != 0 || ::setuid(65534) != 0)) ::_exit(100);
+    ::_exit(find());
+  }
+  int how = -1;
+  ::waitpid(child, &how, 0);
+  return WIFEXITED(how) ? WEXITSTATUS(how) : -1;
+}
+}  // namespace
+
+TEST_CASE("a lock file that may only be read is locked all the same, against writers and against other readers") {
+  const temp_dir dir;
+  const std::string run = dir.path(), file = dir / directory_lock_name;
+  publish(posix{}, file, "999999\n");  // a holder that has ended
+  REQUIRE(::chmod(run.c_str(), 0777) == 0);
+  REQUIRE(::chmod(file.c_str(), 0444) == 0);
+  CHECK(as_another_user([&] {
+          const directory_lock lock(posix{}, run);
+          if (!lock.held()) return 1;
+          // This process's second, and another process's that may only read too. Neither is told of the old number.
+          if (refusal(run).find("but another one does") == std::string::npos) return 2;
+          return as_another_user(
+              [&] { return refusal(run).find("but another one does") != std::string::npos ? 0 : 3; });
+        }) == 0);
+  CHECK(refusal(run).empty());
+
+  // Against a process that may write it, in both orders.
+  int ends[2], back[2];
+  REQUIRE((::pipe(ends) == 0 && ::pipe(back) == 0));
+  const pid_t reader = ::fork();
+  if (reader == 0) {
+    ::close(back[1]);
+    ::_exit(as_another_user([&] {
+      const directory_lock lock(posix{}, run);
+      char c = lock.held() ? 'y' : 'n';
+      return ::write(ends[1], &c, 1) == 1 && ::read(back[0], &c, 1) == 0 ? 0 : 1;
+    }));
+  }
+  ::close(ends[1]), ::close(back[0]);
+  char said = 0;
+  REQUIRE(::read(ends[0], &said, 1) == 1);
+  CHECK(said == 'y');
+  if (::geteuid() == 0) CHECK(refusal(run).find("but another one does") != std::string::npos);
+  ::close(ends[0]), ::close(back[1]);
+  ::waitpid(reader, nullptr, 0);
+  if (::geteuid() == 0) {
+    const directory_lock lock(posix{}, run);
+    REQUIRE(lock.held());
+    const std::string told = text("process ", ::getpid(), " does");
+    CHECK(as_another_user([&] { return refusal(run).find(told) != std::string::npos ? 0 : 1; }) == 0);
+  }
+}
+
+TEST_CASE("a lock file that may not even be read is an error, unless nothing can be written beside it anyway") {
+  const temp_dir dir;
+  const std::string run = dir.path(), file = dir / directory_lock_name;
+  publish(posix{}, file, "1\n");
+  REQUIRE(::chmod(run.c_str(), 0777) == 0);
+  REQUIRE(::chmod(file.c_str(), 0) == 0);
+  CHECK(as_another_user([&] {
+          try {
+            const directory_lock lock(posix{}, run);
+          } catch (const permission_denied& e) {
+            return e.what() == text("expected to lock ", file, ", so that no other process writes into \"", run,
+                                    "\" meanwhile, but this user may not (Permission denied): let this user write that "
+                                    "file, remove it while nobody trains there, or choose another directory")
+                       ? 0
+                       : 2;
+          }
+          return 1;
+        }) == 0);
+  REQUIRE(::chmod(run.c_str(), 0555) == 0);
+  CHECK(as_another_user([&] { return directory_lock(posix{}, run).held() ? 1 : 0; }) == 0);
+  REQUIRE(::chmod(file.c_str(), 0444) == 0);
+  CHECK(as_another_user([&] { return directory_lock(posix{}, run).held() ? 1 : 0; }) == 0);
+  REQUIRE(::chmod(run.c_str(), 0777) == 0);
+}

@@ -65,3 +65,22 @@ TEST_CASE("posix: each operation says what the kernel said") {
   CHECK(fs.remove(b) == 0);
   CHECK(fs.list(b, names) == ENOENT);
 }
+
+TEST_CASE("a locked file is found at its path, missed, or replaced") {
+  const temp_dir dir;
+  const posix fs;
+  int h = -1, other = -1;
+  long owner = -1;
+  REQUIRE(fs.lock(dir / "lock", h, owner) == 0);
+  CHECK(fs.locked_at(dir / "lock", h) == 0);
+  REQUIRE(::symlink("lock", (dir / "link").c_str()) == 0);
+  CHECK(fs.locked_at(dir / "link", h) == 0);
+  CHECK(fs.locked_at(dir / "lock/below", h) == ENOENT);
+  REQUIRE(fs.rename(dir / "lock", dir / "moved") == 0);
+  CHECK(fs.locked_at(dir / "lock", h) == ENOENT);
+  REQUIRE(fs.lock(dir / "lock", other, owner) == 0);  // nobody is in the way
+  CHECK(fs.locked_at(dir / "lock", h) == ESTALE);
+  CHECK(fs.locked_at(dir / "moved", h) == 0);
+  fs.unlock(other), fs.unlock(h);
+  CHECK(fs.locked_at(dir / "moved", h) == EBADF);
+}

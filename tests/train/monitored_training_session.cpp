@@ -9,6 +9,7 @@
 #include <gradus/train/hooks/stop_at_step_hook.hpp>
 
 #include <doctest/doctest.h>
+#include <sys/wait.h>
 
 #include <filesystem>
 #include <map>
@@ -125,4 +126,82 @@ TEST_CASE("K9 graph and meta graph stand once in the event file, and each checkp
   }
   CHECK(told == "graph meta 0 2 4 ");
   CHECK(std::filesystem::exists(m.path() + "/graph.pbtxt"));
+}
+
+TEST_CASE("a chief that saves locks its directory until its session is closed, however that ends") {
+  model m, other;
+  const monitored_training_options there{.checkpoint_dir = m.path(), .save_checkpoint_steps = 1};
+  const auto second = [&](monitored_training_options o) {
+    const auto before = std::distance(std::filesystem::directory_iterator(m.path()), {});
+    try {
+      monitored_training_session s(other.g, sessions_of(other.g), o);
+      s.close();
+    } catch (const failed_precondition& e) {
+      CHECK(std::distance(std::filesystem::directory_iterator(m.path()), {}) == before);  // it has written nothing
+      return std::string(e.what());
+    }
+    return std::string();
+  };
+  const std::string refused =
+      text("expected to be the only one that writes into \"", m.path(), "\", but this process (");
+  {
+    monitored_training_session s(m.g, sessions_of(m.g), there);
+    s.run(m.next);
+    CHECK(second(there).starts_with(refused));
+    const pid_t child = ::fork();
+    if (child == 0) {
+      bool found = false;
+      try {
+        (void)hold_directory(posix{}, m.path());
+      } catch (const failed_precondition&) {
+        found = true;
+      }
+      ::_exit(found ? 0 : 1);
+    }
+    int how = -1;
+    ::waitpid(child, &how, 0);
+    CHECK((WIFEXITED(how) && WEXITSTATUS(how) == 0));
+    // Who saves nothing is not refused.
+    CHECK(second({.checkpoint_dir = m.path(), .save_checkpoint_steps = none, .save_summaries_steps = none}).empty());
+    s.run(m.next);
+    CHECK(m.checkpoints().back() == "model-2.ckpt");
+    s.close();
+    CHECK(second(there).empty());  // the object is still alive
+  }
+  monitored_training_session failed(m.g, sessions_of(m.g), there);
+  CHECK_THROWS_AS(failed.within([&] {
+    CHECK(second(there).starts_with(refused));
+    raise(status::data_loss, "a bad record");
+  }),
+                  data_loss);
+  CHECK(second(there).empty());
+  const scaffold_options bad{.init_fn = [](scaffold&, base_session&) { raise(status::internal, "no session"); }};
+  model fresh;
+  CHECK_THROWS_AS(fresh.train({.checkpoint_dir = fresh.path(), .parts = bad}, 1), internal);
+  CHECK(fresh.train({.checkpoint_dir = fresh.path()}, 1) == 1);
+}
+
+TEST_CASE("a session that is made again after a peer has died keeps its directory") {
+  model m;
+  int left = 1;
+  std::string seen;
+  struct dies {
+    int* left;
+    std::string path;
+    std::string* seen;
+    void after_create_session(hooked_session&) {
+      try {
+        (void)hold_directory(posix{}, path);
+        *seen += "free ";
+      } catch (const failed_precondition&) {
+        *seen += "held ";
+      }
+    }
+    void after_run(run_context&, const run_values&) {
+      if ((*left)-- > 0) raise(status::aborted, "it died");
+    }
+  };
+  m.train({.checkpoint_dir = m.path(), .hooks = {dies{&left, m.path(), &seen}}, .save_checkpoint_steps = 1}, 3);
+  CHECK(seen == "held held ");
+  CHECK(m.checkpoints().back() == "model-4.ckpt");
 }

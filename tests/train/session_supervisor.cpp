@@ -652,3 +652,54 @@ TEST_CASE("what is no supervisor: times, summaries that take feeds") {
   CHECK(says(refusal<unimplemented>([&] { (void)sv.prepare_or_wait_for_session("grpc://far:1"); }), "grpc"));
   sv.stop();
 }
+
+TEST_CASE("a chief that saves locks its logdir until it is stopped; who saves nothing does not") {
+  for (const auto& o : {in_step(), on_threads()}) {
+    model m, n;
+    const value step = create_global_step(m.g), next = assign_add(step, m.g.constant(1, int64));
+    create_global_step(n.g);
+    const auto second = [&](session_supervisor_options with) {
+      with.logdir = m.at.path(), with.summary_writer = none;
+      graph g;
+      create_global_step(g);
+      return refusal<failed_precondition>([&] {
+        session_supervisor sv(g, sessions_of(g), with);
+        auto sess = sv.managed_session();
+      });
+    };
+    const char *refused = "expected to be the only one that writes into", *free = "(nothing was refused)";
+    session_supervisor sv(m.g, sessions_of(m.g), m.in(o));
+    {
+      auto sess = sv.managed_session();
+      sess.run(next);
+      CHECK(says(second(o), refused));
+      CHECK(second({.save_model_secs = 0, .save_on_stop = false}) == free);
+      CHECK(says(second({.save_model_secs = 0}), refused));  // it would save at its end
+      sess.within([] {});
+      CHECK(second(o) == free);
+    }
+    // An error of the body gives it free too.
+    CHECK_THROWS_AS(sv.managed_session().within([] { raise(status::data_loss, "a bad record"); }), data_loss);
+    CHECK(second(o) == free);
+    // With threads of its own: from the preparation on, until it is stopped.
+    sv.prepare_or_wait_for_session();
+    CHECK(says(second(o), refused));
+    sv.stop();
+    CHECK(second(o) == free);
+    sv.prepare_or_wait_for_session({}, {.start_standard_services = false});
+    CHECK(second(o) == free);
+    sv.stop();
+  }
+}
+
+TEST_CASE("a session that could not be prepared leaves the logdir free") {
+  model m;
+  create_global_step(m.g);
+  session_supervisor_options o = m.in();
+  o.init_fn = [](base_session&) { raise(status::internal, "no session"); };
+  session_supervisor sv(m.g, sessions_of(m.g), o);
+  CHECK_THROWS_AS(sv.prepare_or_wait_for_session(), internal);
+  CHECK(hold_directory(posix{}, m.at.path())->held());
+  CHECK_THROWS_AS(sv.managed_session(), internal);
+  CHECK(hold_directory(posix{}, m.at.path())->held());
+}

@@ -831,3 +831,41 @@ TEST_CASE("evaluate and predict begin again where data ended") {
   trainer.evaluate(test_set, {.steps = 2});  // the last two: the end was not met
   CHECK(trainer.evaluate(test_set, {.steps = 3}).values() == first);
 }
+
+TEST_CASE("a model_dir that is moved away while a trainer runs: it locks the new one, or is refused there") {
+  const std::vector<float> x{1, 2, 3, 4}, y{2, 4, 6, 8};
+  for (const bool taken : {false, true}) {
+    const gradus::testing::temp_dir dir;
+    const std::string run = dir / "run";
+    std::shared_ptr<detail::held_directory> other;
+    bool refused = false;
+    const auto move_away = [&](const progress_report& r, bool) {
+      if (r.step == 5) {
+        REQUIRE(posix{}.rename(run, dir / "old") == 0);
+        REQUIRE(posix{}.make_directory(run) == 0);
+        if (taken) other = hold_directory(posix{}, run);
+      }
+      if (r.step != 7 || taken) return;
+      try {
+        hold_directory(posix{}, run);
+      } catch (const failed_precondition&) {
+        refused = true;
+      }
+    };
+    auto trainer = make_trainer(line, gradient_descent{.rate = 0.1}, listener{.on_step = move_away},
+                                run_config{.model_dir = run, .save_summary_steps = 0, .save_checkpoints_steps = 2});
+    auto rows = from_spans("x", x, extents{1}, "y", y, extents{1}).repeat().batch(1);
+    if (taken) {
+      CHECK_THROWS_WITH_AS(trainer.train(rows, {.max_steps = 9}), doctest::Contains("to be the only one that writes"),
+                           failed_precondition);
+      CHECK(latest_checkpoint(posix{}, run).empty());
+      other.reset();
+    } else {
+      trainer.train(rows, {.max_steps = 9});
+      CHECK(latest_checkpoint(posix{}, run) == run + "/model-9.ckpt");
+      CHECK(refused);
+    }
+    CHECK(hold_directory(posix{}, run)->held());  // it holds nothing afterwards
+    CHECK(latest_checkpoint(posix{}, dir / "old") == dir / "old/model-4.ckpt");
+  }
+}

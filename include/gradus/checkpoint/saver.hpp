@@ -15,6 +15,7 @@
 // lacks checksums over every byte, fsync, a restore that fits entirely or changes nothing, and the list of kept
 // checkpoints that a run which continues takes up from the state file without a call.
 #pragma once
+#include <memory>
 #include <mutex>
 
 #include "../base/clock.hpp"
@@ -45,6 +46,8 @@ struct restored {
 };
 
 namespace detail {
+class held_directory;
+
 // The mutex of an object that may be copied or moved while only one thread uses it: each copy has its own mutex.
 class own_mutex {
 public:
@@ -89,6 +92,13 @@ public:
   // Makes this process the writer of the directory: creates it, takes up the list of its checkpoints, and clears away
   // files of dead processes. Every save does so too.
   void own(const std::string& directory);
+  // From now on, as long as that lock lives, each save first checks that it is still the lock of the directory at the
+  // path (store/directory_lock.hpp), and raises failed_precondition if another process has that one now, or if the
+  // directory was made again and other checkpoints than this saver's are listed there. In a new directory it begins a
+  // new list.
+  void share(const std::shared_ptr<held_directory>& lock);
+  // Returns the file system that it writes to.
+  const any_file_system& disk() const { return fs_; }
   // Reads and checks a checkpoint; the result() of the returned object reports a problem.
   opened_files read(const std::string& path, int threads = 1) const;
 
@@ -120,6 +130,7 @@ public:
 private:
   // These members do not lock; the caller holds the lock.
   void take_over(const std::string& directory);
+  void stay_alone(const std::string& directory);
   // Writes the list into the state file. Once that file has its name, the saver takes over the list, whatever else
   // failed.
   file_problem publish(const retention& next);
@@ -149,6 +160,8 @@ private:
   any_file_system fs_;
   any_clock clock_;
   own_mutex alone_;
+  std::weak_ptr<held_directory> lock_;
+  std::int64_t renewed_ = 0;  // of the lock, when this saver last looked
   std::string directory_;
   retention kept_;
   std::map<std::string, std::vector<std::byte>> attached_;

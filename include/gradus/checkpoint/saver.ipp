@@ -1,6 +1,7 @@
 // The bodies of saver.hpp.
 #pragma once
 #include "../base/body.hpp"
+#include "../store/directory_lock.hpp"
 #include "saver.hpp"
 
 namespace gradus::inline GRADUS_BUILD::detail {
@@ -25,6 +26,7 @@ GRADUS_BODY saved any_saver::save(snapshot content, std::string_view prefix, std
                                          prefix, "\" and ", step));
   const std::string directory = directory_of(prefix);
   const std::lock_guard lock(*alone_);
+  stay_alone(directory);
   take_over(directory);
   content.about["library"] = written_by;
   content.about["codec"] = codec_.name;
@@ -93,6 +95,7 @@ GRADUS_BODY void any_saver::attach(std::string suffix, std::vector<std::byte> by
 
 GRADUS_BODY saved any_saver::measured(double metric) {
   const std::lock_guard lock(*alone_);
+  stay_alone(std::string(directory_));
   if (kept_.state().newest.empty() || directory_.empty())
     raise(status::failed_precondition, "measured: this saver has saved nothing yet that could be ranked");
   if (const auto p = publish(kept_.measured(metric))) raise(p);
@@ -103,6 +106,7 @@ GRADUS_BODY saved any_saver::measured(double metric) {
 
 GRADUS_BODY saved any_saver::forget(const std::string& directory, const std::vector<std::string>& names) {
   const std::lock_guard lock(*alone_);
+  stay_alone(directory);
   take_over(directory);
   retention next = kept_;
   for (const auto& name : names)
@@ -143,6 +147,42 @@ GRADUS_BODY void any_saver::take_over(const std::string& directory) {
   make_directories(fs_, directory);
   kept_.state() = detail::take_over(codec_, fs_, directory, clock_.now());
   directory_ = directory;
+}
+
+GRADUS_BODY void any_saver::share(const std::shared_ptr<held_directory>& lock) {
+  const std::lock_guard alone(*alone_);
+  if (lock == nullptr || lock == lock_.lock()) return;
+  lock_ = lock;
+  renewed_ = lock->renew();
+}
+
+// Returns a list of checkpoints as it reads in a state file, without what changes when files are deleted.
+GRADUS_BODY std::string as_listed(checkpoint_state s) {
+  s.superseded.clear();
+  checkpoint_state read;
+  parse_checkpoint_state(to_text(s), read);  // may miss the newest, which is not compared
+  read.newest.clear();
+  return to_text(read);
+}
+
+GRADUS_BODY void any_saver::stay_alone(const std::string& directory) {
+  const auto lock = lock_.lock();
+  if (lock == nullptr) return;
+  const std::int64_t renewed = lock->renew();
+  if (renewed == renewed_) return;
+  if (directory == directory_) {
+    checkpoint_state there;
+    const auto p = try_read_state(fs_, join_path(directory, state_file_name), there);
+    const bool is_own = !p && as_listed(there) == as_listed(kept_.state());  // only the lock file was removed
+    if (!p && !is_own)
+      raise(
+          status::failed_precondition,
+          text("expected the checkpoints of this run in \"", directory,
+               "\", but the directory was removed or moved away meanwhile and made again, and another run has saved \"",
+               there.newest, "\" there; go on from that one with a new trainer, or choose another directory"));
+    if (!is_own) directory_.clear();  // the list is taken up again, from what is there now
+  }
+  renewed_ = renewed;
 }
 
 GRADUS_BODY opened_files any_saver::read(const std::string& path, int threads) const {

@@ -38,10 +38,10 @@ void restore_variables(base_session& s, const std::string& path, std::uint64_t s
 std::function<void(base_session&)> warm_starter(const estimator_warm_start& from, graph& g,
                                                 std::function<void(const std::string&)> say);
 
-// Reserves a directory for a role in a model_dir. Raises failed_precondition, with the role, if another process holds
-// it.
-void hold_role(std::optional<held_directory>& alone, const std::string& directory, const std::string& model_dir,
-               const std::string& role);
+// Reserves a directory for a role in a model_dir, as long as the returned object lives. Raises failed_precondition,
+// with the role, if another process holds it.
+std::shared_ptr<held_directory> hold_role(const std::string& directory, const std::string& model_dir,
+                                          const std::string& role);
 
 // Sets a pointer for as long as this object lives, and to null afterwards.
 template <class T>

@@ -61,11 +61,10 @@ GRADUS_BODY owned_tensor variable_in(const std::string& path, std::string_view n
         text("the checkpoint \"", path, "\" has no variable \"", name, "\"; it has: ", listed(names)));
 }
 
-GRADUS_BODY void hold_role(std::optional<held_directory>& alone, const std::string& directory,
-                           const std::string& model_dir, const std::string& role) {
-  make_directories(any_file_system(), directory);
+GRADUS_BODY std::shared_ptr<held_directory> hold_role(const std::string& directory, const std::string& model_dir,
+                                                      const std::string& role) {
   try {
-    alone.emplace(any_file_system(), directory);
+    return hold_directory(any_file_system(), directory);
   } catch (const failed_precondition& e) {
     raise(status::failed_precondition, text("the role \"", role, "\" in \"", model_dir, "\" is taken: ", e.what()));
   }

@@ -229,12 +229,10 @@ GRADUS_BODY estimator& estimator::train(const input_function& input_fn, const es
     return *this;
   }
   const bool chief = c.is_chief();
-  std::optional<detail::held_directory> alone;
-  if (chief) {
-    make_directories(any_file_system(), o_.model_dir);
-    detail::hold_role(alone, o_.model_dir, o_.model_dir,
-                      bool(c.cluster_spec()) ? c.task_type() : std::string("training"));
-  }
+  std::shared_ptr<detail::held_directory> alone;
+  if (chief)
+    alone =
+        detail::hold_role(o_.model_dir, o_.model_dir, bool(c.cluster_spec()) ? c.task_type() : std::string("training"));
 
   built b = build(gradus::mode::train, input_fn);
   graph& g = *b.g;
@@ -316,7 +314,7 @@ GRADUS_BODY estimator& estimator::train(const input_function& input_fn, const es
   const detail::pointed_to_while at_work(running_, &b.input->batches());
   std::int64_t runs = 0;
   double last_loss = 0;
-  monitored_session sess(creator, hooks, {.tasks = o_.tasks});
+  monitored_session sess(creator, hooks, {.tasks = o_.tasks, .holds = alone});
   sess.within([&] {
     while (!sess.should_stop()) {
       const run_results r = sess.run({b.spec.train_op, b.spec.loss, b.step});

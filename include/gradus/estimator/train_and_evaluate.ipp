@@ -267,8 +267,7 @@ private:
   void evaluate_continuously() const {
     const std::string directory =
         join_path(e_->model_dir, eval_->name().empty() ? std::string("eval") : text("eval_", eval_->name()));
-    std::optional<held_directory> alone;
-    hold_role(alone, directory, e_->model_dir, "evaluator");
+    const std::shared_ptr<held_directory> alone = hold_role(directory, e_->model_dir, "evaluator");
     if (eval_->start_delay_secs() > 0) {
       e_->say(text("Waiting ", eval_->start_delay_secs(), " secs before starting eval."));
       o_->tasks.sleep(eval_->start_delay_secs());

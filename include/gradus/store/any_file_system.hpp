@@ -70,6 +70,8 @@ public:
   bool locks() const { return does_->lock != nullptr; }  // locks_files
   int lock(const std::string& path, handle& h, long& owner) const { return does_->lock(state_.get(), path, h, owner); }
   void unlock(handle h) const { does_->unlock(state_.get(), h); }
+  bool checks() const { return does_->locked_at != nullptr; }  // checks_locks (file_system.hpp)
+  int locked_at(const std::string& path, handle h) const { return does_->locked_at(state_.get(), path, h); }
   bool can_remove_directories() const { return does_->remove_directory != nullptr; }  // removes_directories
   int remove_directory(const std::string& path) const { return does_->remove_directory(state_.get(), path); }
 
@@ -96,6 +98,7 @@ private:
     void (*write_behind)(const void*, handle, std::size_t) = nullptr;
     int (*lock)(const void*, const std::string&, handle&, long&) = nullptr;
     void (*unlock)(const void*, handle) = nullptr;
+    int (*locked_at)(const void*, const std::string&, handle) = nullptr;
     int (*remove_directory)(const void*, const std::string&) = nullptr;
   };
 
@@ -192,6 +195,8 @@ private:
           forget(h);
         };
       }
+      if constexpr (checks_locks<F>)
+        t.locked_at = [](const void* s, text p, handle h) { return in(s).locked_at(p, at(h)); };
       if constexpr (removes_directories<F>)
         t.remove_directory = [](const void* s, text p) { return in(s).remove_directory(p); };
       return t;

@@ -27,6 +27,8 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
+std::string directory_of(std::string_view path);
+
 // Every operation returns 0 or an errno value and does no more than its system call: it may be interrupted (EINTR), and
 // a write may be short. Copies of a file system are the same file system.
 template <class F>
@@ -85,6 +87,13 @@ concept locks_files =
     file_system<F> && requires(const F& fs, const std::string& path, typename F::handle& h, long& owner) {
       { fs.lock(path, h, owner) } -> std::same_as<int>;
     };
+
+// One that can also tell whether the locked file is still the one at its path: a directory may be moved away, or
+// removed and made again, while it is locked. In those that cannot, a lock is taken to be where it was.
+template <class F>
+concept checks_locks = locks_files<F> && requires(const F& fs, const std::string& path, typename F::handle h) {
+  { fs.locked_at(path, h) } -> std::same_as<int>;  // ESTALE: another file is there; ENOENT: none
+};
 
 // A file system that can remove an empty directory (store/directory_tree.hpp).
 template <class F>
@@ -155,23 +164,35 @@ struct posix {
   int remove(const std::string& path) const { return done(::unlink(path.c_str())); }
   // Opens the file, creates it if missing, and locks it for this handle alone until `unlock` or the end of the process,
   // however it ends. Returns EAGAIN if another handle has the lock, in this process or another; `owner` is then that
-  // process, or 0. A forked child does not inherit the lock (lock_table.hpp).
+  // process, or 0. Returns EROFS if nothing can be written in the file's directory, and EACCES or EPERM if the file is
+  // another user's and may not be locked by this one. A forked child does not inherit the lock (lock_table.hpp).
   int lock(const std::string& path, int& h, long& owner) const {
-    if (const int e = opened(h = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)); e != 0) return e;
-    int e = EINVAL;
+    bool writes = true;
     owner = 0;
+    if (const int e = open_to_lock(path, h, writes); e != 0) return e;
+    int e = EINVAL;
+    bool names_owner = true;
 #if defined(F_OFD_SETLK)
+    // The kernel refuses a lock for writing through a file that is open for reading. A lock for reading excludes those
+    // who write the file; `claim` then excludes those who read it as well.
     struct flock whole {};
-    whole.l_type = F_WRLCK, whole.l_whence = SEEK_SET;
+    whole.l_type = writes ? F_WRLCK : F_RDLCK, whole.l_whence = SEEK_SET;
     e = done(::fcntl(h, F_OFD_SETLK, &whole));
     if (e == EACCES) e = EAGAIN;
-    // The kernel reports the process that has a lock of fcntl's older kind (gradus 0.5.0).
-    if (e == EAGAIN && ::fcntl(h, F_OFD_GETLK, &whole) == 0 && whole.l_type != F_UNLCK && whole.l_pid > 0)
-      owner = static_cast<long>(whole.l_pid);
+    if (e == EAGAIN && ::fcntl(h, F_OFD_GETLK, &whole) == 0) {
+      // The kernel reports the process that has a lock of fcntl's older kind (gradus 0.5.0).
+      if (whole.l_type != F_UNLCK && whole.l_pid > 0) owner = static_cast<long>(whole.l_pid);
+      names_owner = whole.l_type != F_RDLCK;  // who may only read the file has not written its number
+    }
+    if (e == 0 && !writes) {
+      e = claim(h), names_owner = false;
+      if (e != 0 && e != EAGAIN) e = EACCES;  // on network disks only a file that is open for writing can be claimed
+    }
 #endif
     if (e == EINVAL) e = claim(h);  // a kernel without these locks
     char said[24] = {};
-    if (e == EAGAIN && owner == 0 && ::pread(h, said, sizeof said - 1, 0) > 0) owner = std::strtol(said, nullptr, 10);
+    if (e == EAGAIN && owner == 0 && names_owner && ::pread(h, said, sizeof said - 1, 0) > 0)
+      owner = std::strtol(said, nullptr, 10);
     if (e != 0) {
       ::close(h);
       return e;
@@ -179,8 +200,16 @@ struct posix {
     detail::lock_table::of_process().add(h);
     // The holder's process number serves the error messages of others: nothing depends on it.
     const int length = std::snprintf(said, sizeof said, "%ld\n", static_cast<long>(::getpid()));
-    if (::ftruncate(h, 0) != 0 || ::pwrite(h, said, static_cast<std::size_t>(length), 0) != length) return 0;
+    if (!writes || ::ftruncate(h, 0) != 0 || ::pwrite(h, said, static_cast<std::size_t>(length), 0) != length) return 0;
     return 0;
+  }
+  // Returns 0 if the locked file is the one at `path`, ESTALE if another one is there, ENOENT if none is.
+  int locked_at(const std::string& path, int h) const {
+    struct stat mine {};
+    struct stat there {};
+    if (::fstat(h, &mine) != 0) return errno;
+    if (::stat(path.c_str(), &there) != 0) return errno == ENOTDIR ? ENOENT : errno;
+    return mine.st_dev == there.st_dev && mine.st_ino == there.st_ino ? 0 : ESTALE;
   }
   void unlock(int h) const {
     detail::lock_table::of_process().remove(h);
@@ -224,6 +253,16 @@ struct posix {
   }
 
 private:
+  // Opens a lock file for writing, or else for reading: it may belong to another user.
+  static int open_to_lock(const std::string& path, int& h, bool& writes) {
+    const int e = opened(h = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+    if (e != EACCES && e != EPERM) return e;
+    // Where everybody may write, Linux lets nobody "create" another's file that exists (fs.protected_regular).
+    if (opened(h = ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK)) == 0) return 0;
+    if (::faccessat(AT_FDCWD, directory_of(path).c_str(), W_OK | X_OK, AT_EACCESS) != 0) return EROFS;
+    writes = false;
+    return opened(h = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) == 0 ? 0 : e;
+  }
   static int done(int result) { return result == 0 ? 0 : errno; }
   static int opened(int h) { return h >= 0 ? 0 : errno; }
   static int counted(ssize_t n, std::size_t& moved) {
@@ -238,7 +277,6 @@ struct posix;  // there is no such file system on this machine; supply another
 
 // --- paths ---
 
-std::string directory_of(std::string_view path);
 inline std::string_view file_name_of(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 std::string join_path(std::string_view directory, std::string_view name);
 

@@ -33,6 +33,11 @@ struct session_run_args {
 };
 
 namespace detail {
+class held_directories;
+// A hook of the library that locks the directory into which it saves, before there is a session.
+template <class H>
+concept locks_directories = requires(H& h, held_directories& locks) { h.lock_directories(locks); };
+
 [[noreturn]] inline void raise_no_graph() {
   raise(status::failed_precondition,
         "a hook's begin(graph&) adds ops to the graph of a session, and here is none: the model of a trainer or a "
@@ -64,6 +69,8 @@ public:
   // `open` is the graph of the future session, to which ops can be added; null if there is none. Raises
   // failed_precondition if it is null and the hook has only begin(graph&).
   void begin(graph* open = nullptr) const { hook_->begin(open); }
+  // Lets the hook lock the directory into which it saves, for as long as `locks` keeps that lock.
+  void lock_directories(detail::held_directories& locks) const { hook_->lock_directories(locks); }
   void after_create_session(hooked_session& s) const { hook_->after_create_session(s); }
   session_run_args before_run(run_context& c) const { return hook_->before_run(c); }
   void after_run(run_context& c, const run_values& v) const { hook_->after_run(c, v); }
@@ -84,6 +91,7 @@ private:
   struct concept_type {
     virtual ~concept_type() = default;
     virtual void begin(graph* open) = 0;
+    virtual void lock_directories(detail::held_directories& locks) = 0;
     virtual void after_create_session(hooked_session& s) = 0;
     virtual session_run_args before_run(run_context& c) = 0;
     virtual void after_run(run_context& c, const run_values& v) = 0;
@@ -104,6 +112,9 @@ private:
         if constexpr (!detail::begins<hook_type>) detail::raise_no_graph();
       }
       if constexpr (detail::begins<hook_type>) held::of(hook).begin();
+    }
+    void lock_directories(detail::held_directories& locks) override {
+      if constexpr (detail::locks_directories<hook_type>) held::of(hook).lock_directories(locks);
     }
     void after_create_session(hooked_session& s) override {
       if constexpr (detail::is_told_of_session<hook_type>) held::of(hook).after_create_session(s);

@@ -99,6 +99,14 @@ public:
   bool saves() const { return saves_ && settings_.saves; }
   bool unsaved(std::int64_t step) const { return saves() && saved_step_ != step; }
 
+  // Locks the directory as long as the returned object lives; each save checks that it is still locked. Returns null
+  // where the file system has no locks. Raises the errors of a directory_lock.
+  std::shared_ptr<held_directory> hold() {
+    auto alone = hold_directory(fs_, settings_.directory);
+    if (saves_) saves_->files().share(alone);
+    return alone;
+  }
+
   // ---- values for the variables: those of the newest checkpoint, otherwise the initializers' and those of a warm
   // start. Returns true if there was a checkpoint. If `only_reading`, nothing is started without a checkpoint, and the
   // run does not own the directory. A `path` names the checkpoint to restore in place of the newest. `last` is the last

@@ -10,8 +10,9 @@
 //
 // The life of the hooks:
 //
-//   creation     begin of every hook, while the graph is open; the creator makes the session; a coordinator; the queue
-//                runners of the graph; after_create_session of every hook
+//   creation     hooks that save lock their directory until the session is closed; begin of every hook, while the
+//                graph is open; the creator makes the session; a coordinator; the queue runners of the graph;
+//                after_create_session of every hook
 //   run          before_run of every hook; one run for them and the caller; after_run of every hook
 //   end          end of every hook, unless the session ends by an error that is neither out_of_range nor a stop; the
 //                coordinator stops and joins; the session closes
@@ -32,6 +33,7 @@
 
 #include "../session/queue_runner.hpp"
 #include "../session/session_creator.hpp"
+#include "../store/directory_lock.hpp"
 #include "any_hook.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
@@ -40,6 +42,7 @@ struct monitored_session_options {
   bool recovers = true;  // a run that raises aborted or unavailable is made again, on a new session
   double stop_grace_period_secs = 120;
   task_system tasks = {};
+  std::shared_ptr<detail::held_directory> holds = nullptr;  // a directory that the caller has locked, for the hooks
 };
 
 // This is the argument of the function that run_step_fn calls.
@@ -140,6 +143,7 @@ private:
   std::vector<any_hook> hooks_;
   monitored_session_options o_;
   graph* graph_ = nullptr;
+  detail::held_directories locks_;  // also while a session is made again
   detail::hook_calls calls_;
   session_run_args original_, all_;  // arguments of the run: the caller's, and those with the hooks'
   std::vector<std::size_t> ends_;    // of each hook's fetches

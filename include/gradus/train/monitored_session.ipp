@@ -43,6 +43,8 @@ GRADUS_BODY void step_context::request_stop() const { throw stop_iteration(); }
 GRADUS_BODY monitored_session::monitored_session(session_creator& creator, std::vector<any_hook> hooks,
                                                  monitored_session_options o)
     : creator_(&creator), hooks_(std::move(hooks)), o_(std::move(o)) {
+  locks_.add(std::exchange(o_.holds, nullptr));
+  for (const any_hook& h : hooks_) h.lock_directories(locks_);
   const bool was_open = creator.of() != nullptr && !creator.of()->is_finalized();
   for (const any_hook& h : hooks_) h.begin(creator.of());
   ready();
@@ -211,6 +213,7 @@ GRADUS_BODY void monitored_session::close_internal(bool tells_hooks) {
     threads_.clear();
     coord_.reset(), session_.reset();
   }
+  locks_.release();
   if (reopens_graph_) graph_->unsafe_unfinalize();
   if (first) std::rethrow_exception(first);
 }

@@ -44,6 +44,7 @@ struct training_parts {
   training_parts(graph& g, session_factory open, const monitored_training_options& o);
 
   scaffold parts;
+  std::shared_ptr<held_directory> alone;  // of a chief that saves, until the session takes it over
   std::unique_ptr<session_creator> creator;
 };
 std::vector<any_hook> training_hooks(scaffold& parts, const monitored_training_options& o);
@@ -51,11 +52,15 @@ std::vector<any_hook> training_hooks(scaffold& parts, const monitored_training_o
 
 class monitored_training_session : private detail::training_parts, public monitored_session {
 public:
-  // Raises invalid_argument if both numbers of a pair are given, and the errors of a monitored session.
+  // A chief that saves locks checkpoint_dir before it restores from there, as a trainer does, until the session is
+  // closed. Raises invalid_argument if both numbers of a pair are given, and the errors of a directory_lock and of a
+  // monitored session.
   monitored_training_session(graph& g, session_factory open, const monitored_training_options& o)
       : training_parts(g, std::move(open), o),
         monitored_session(*creator, detail::training_hooks(parts, o),
-                          {.stop_grace_period_secs = o.stop_grace_period_secs, .tasks = o.tasks}) {}
+                          {.stop_grace_period_secs = o.stop_grace_period_secs,
+                           .tasks = o.tasks,
+                           .holds = std::exchange(alone, nullptr)}) {}
 };
 
 }  // namespace gradus

@@ -43,6 +43,7 @@
 #include "../session/queue_runner.hpp"
 #include "../session/scaffold.hpp"
 #include "../session/session_manager.hpp"
+#include "../store/directory_lock.hpp"
 #include "graph_summary.hpp"
 #include "supervisor_options.hpp"
 
@@ -152,12 +153,13 @@ public:
   // The chief restores the newest checkpoint of logdir, or initializes, writes graph.pbtxt and the graph's events, and
   // starts the standard services; another task waits until the chief has done so. Then all queue runners start; if
   // start_standard_services is false, neither services nor queue runners do. The threads keep the session alive. A stop
-  // that is requested meanwhile ends its waits. Raises the errors of prepare_session and wait_for_session of a
+  // that is requested meanwhile ends its waits. A chief that will save first locks logdir, as a trainer does, until the
+  // session is stopped. Raises the errors of a directory_lock, and of prepare_session and wait_for_session of a
   // session_manager.
   std::shared_ptr<base_session> prepare_or_wait_for_session(std::string_view master = {},
                                                             const prepare_session_options& o = {});
   // Starts threads that summarize, report steps per second, and save, and returns their number. It starts none without
-  // a logdir. Raises failed_precondition for a task that is not the chief.
+  // a logdir. Raises failed_precondition for a task that is not the chief, and the errors of a directory_lock.
   std::size_t start_standard_services(const std::shared_ptr<base_session>& sess);
   // Starts the threads of these runners, or of all runners of the graph, and returns their number.
   std::size_t start_queue_runners(const std::shared_ptr<base_session>& sess);
@@ -237,6 +239,7 @@ private:
   bool writes_graph_ = true, writer_is_open_ = true;
   double rate_since_ = 0;
   std::int64_t rate_step_ = 0, saved_step_ = -1;
+  std::shared_ptr<detail::held_directory> alone_;
   any_coordinator coord_;
   std::mutex serving_;
   std::vector<periodic> services_;  // in the step
@@ -244,6 +247,10 @@ private:
   std::vector<std::shared_ptr<base_session>> kept_;  // the sessions of the threads
   std::vector<coordinated_thread> threads_;          // last member: the threads end before what they use
 
+  std::shared_ptr<base_session> prepare(std::string_view master, const prepare_session_options& o, bool will_save);
+  bool saves_by_time() const { return saver_ != nullptr && o_.save_model_secs > 0; }
+  void hold();
+  void release();
   void make_ops();
   value first_or(service<value> given, std::string_view collection, const std::function<value()>& make);
   std::vector<periodic> standard_services() const;

@@ -102,10 +102,34 @@ GRADUS_BODY std::string session_supervisor::save_path() const {
 
 // --- a session begins
 
+GRADUS_BODY void session_supervisor::hold() {
+  if (alone_ != nullptr || saver_ == nullptr || o_.logdir.empty()) return;
+  alone_ = hold_directory(saver_->disk(), o_.logdir);
+  saver_->share(alone_);
+}
+// Gives the directory free, unless a thread that saves is left.
+GRADUS_BODY void session_supervisor::release() {
+  for (const auto& l : loopers_)
+    if (l->is_alive()) return;
+  alone_.reset();
+}
+
 GRADUS_BODY std::shared_ptr<base_session> session_supervisor::prepare_or_wait_for_session(
     std::string_view master, const prepare_session_options& o) {
+  try {
+    return prepare(master, o, o.start_standard_services && saves_by_time());
+  } catch (...) {
+    release();
+    throw;
+  }
+}
+GRADUS_BODY std::shared_ptr<base_session> session_supervisor::prepare(std::string_view master,
+                                                                      const prepare_session_options& o,
+                                                                      bool will_save) {
   coord_.clear_stop();
   end_threads();  // of an earlier session, whose live threads were ignored
+  release();
+  if (will_save && o_.is_chief) hold();  // before it restores what another run may be about to replace
   saved_step_ = -1;
   if (summary_writer_ != nullptr && !std::exchange(writer_is_open_, true)) summary_writer_->reopen();
   const session_factory open = [&, name = std::string(master)] {
@@ -186,7 +210,7 @@ GRADUS_BODY std::vector<session_supervisor::periodic> session_supervisor::standa
   if (summarizes && global_step_)
     all.push_back({"steps per second", o_.save_summaries_secs, &session_supervisor::begin_step_counter,
                    &session_supervisor::tick_step_counter});
-  if (saver_ != nullptr && o_.save_model_secs > 0)
+  if (saves_by_time())
     all.push_back({"checkpoints", o_.save_model_secs, nullptr, &session_supervisor::tick_checkpoint});
   return all;
 }
@@ -205,6 +229,7 @@ GRADUS_BODY bool session_supervisor::announces_services(base_session& sess) {
 
 GRADUS_BODY std::size_t session_supervisor::start_standard_services(const std::shared_ptr<base_session>& sess) {
   if (!announces_services(*sess)) return 0;
+  if (saves_by_time()) hold();
   const auto all = standard_services();
   for (const periodic& p : all) {
     if (p.begin != nullptr) (this->*p.begin)(*sess);
@@ -276,6 +301,7 @@ GRADUS_BODY void session_supervisor::stop(const stop_options& o, base_session* s
     session_supervisor* sv;
     bool closes;
     ~in_the_end() noexcept(false) {
+      sv->release();
       auto* const w = sv->summary_writer_.get();
       if (w == nullptr || !closes || !sv->writer_is_open_) return;
       sv->writer_is_open_ = false, sv->writes_graph_ = true;
@@ -303,8 +329,8 @@ GRADUS_BODY managed_graph_session::managed_graph_session(session_supervisor& sv,
                                                          const managed_session_options& o)
     : sv_(&sv), o_(o), in_step_(sv.o_.services == service_place::in_step && sv.o_.is_chief) {
   try {
-    session_ =
-        sv.prepare_or_wait_for_session(master, {.start_standard_services = o.start_standard_services && !in_step_});
+    session_ = sv.prepare(master, {.start_standard_services = o.start_standard_services && !in_step_},
+                          sv.o_.save_on_stop || (o.start_standard_services && sv.saves_by_time()));
     if (!in_step_ || !o.start_standard_services) return;
     if (sv.announces_services(*session_)) sv.services_ = sv.standard_services();
     for (auto& p : sv.services_) {
@@ -353,6 +379,7 @@ GRADUS_BODY void managed_graph_session::finish() {
     ~closing() {
       if (s->session_ != nullptr) s->session_->close();  // ends the waits of threads in queues
       s->sv_->end_threads();
+      s->sv_->release();
     }
   } const last{this};
   const bool saves = sv_->o_.save_on_stop && !failed_ && session_ != nullptr && sv_->is_chief();

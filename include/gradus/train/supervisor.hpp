@@ -203,7 +203,7 @@ private:
   // These are the objects that live as long as a session.
   struct running {
     running(supervisor& sv, const master& m) : steps(sv.connection_.connect(m, open_here{&sv})) { steps.allocate(); }
-    std::optional<directory_lock<typename composition::file_system_type>> alone;
+    std::shared_ptr<detail::held_directory> alone;
     session_type steps;
     state_list list;
     detail::step_mutex mutex;  // of steps and saves; a listener may read a summary
@@ -237,7 +237,7 @@ private:
             text("this task is not the chief, and the session \"", master_text,
                  "\" is of this process alone: nobody else initializes its variables, so waiting would have no end. "
                  "Let the task be chief, or give a connect policy that reaches the chief's cluster"));
-    if (loop_.saves()) hold_directory(r->alone, loop_.files(), options_.logdir);
+    if (loop_.saves()) r->alone = loop_.hold();
     r->beside = std::move(beside);
     loop_.begin_hooks();
     if (r->beside) r->beside->begin();

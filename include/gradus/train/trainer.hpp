@@ -186,9 +186,9 @@ public:
   // Ranks the newest checkpoint by the metric, if it is of this step, for run_config::keep_checkpoint_best; the
   // decision about saves after the next step may use the metric (when_better).
   void measured(double metric) {
-    std::optional<directory_lock<file_system_type>> alone;
+    std::shared_ptr<detail::held_directory> alone;
     if (has_files() && !trains_) {
-      hold_directory(alone, loop_.files(), config_.model_dir);
+      alone = loop_.hold();
       loop_.refuse_other_checkpoints();
     }
     loop_.measured(metric, stepper_.global_step());
@@ -223,8 +223,7 @@ private:
       raise(status::invalid_argument,
             text("train: expected one of max_steps and steps above 0, found max_steps ", options.max_steps,
                  " and steps ", options.steps, "; give one, as in {.max_steps = 1000}"));
-    std::optional<directory_lock<file_system_type>> alone;
-    if (has_files()) hold_directory(alone, loop_.files(), config_.model_dir);
+    const std::shared_ptr<detail::held_directory> alone = has_files() ? loop_.hold() : nullptr;
     const detail::true_while training(trains_);
     state_list list = state();
     data.remembers(list);

@@ -96,10 +96,10 @@ TEST_CASE("in a monitored session: trained, stopped, trained again, no element i
       s.close();
     }
     CHECK(seen == stream(20));
-    CHECK(files_of(dir.path()) == std::vector<std::string>{"checkpoint", "checkpoint_input", "input-13.ckpt",
-                                                           "input-18.ckpt", "input-20.ckpt", "input-7.ckpt",
-                                                           "input-8.ckpt", "model-13.ckpt", "model-18.ckpt",
-                                                           "model-20.ckpt", "model-7.ckpt", "model-8.ckpt"});
+    CHECK(files_of(dir.path()) ==
+          std::vector<std::string>{".gradus-lock", "checkpoint", "checkpoint_input", "input-13.ckpt", "input-18.ckpt",
+                                   "input-20.ckpt", "input-7.ckpt", "input-8.ckpt", "model-13.ckpt", "model-18.ckpt",
+                                   "model-20.ckpt", "model-7.ckpt", "model-8.ckpt"});
   }
 }
 

@@ -2,9 +2,12 @@
 
 #include <gradus/testing/faulty_files.hpp>
 #include <gradus/testing/hand_tasks.hpp>
+#include <gradus/testing/temp_dir.hpp>
 #include <gradus/train/monitored_session.hpp>
 
 #include <doctest/doctest.h>
+
+#include <filesystem>
 
 #include "hooked.hpp"
 
@@ -135,4 +138,34 @@ TEST_CASE("the scaffold's saver is taken") {
   const any_hook saves = checkpoint_saver_hook("d", {.save_steps = 1, .parts = &parts});
   h.create(saves);
   CHECK(m.steps() == std::vector<int>{0});
+}
+
+TEST_CASE("the hooks of one session share the lock of their directory; another session's are refused meanwhile") {
+  const testing::temp_dir dir;
+  hooked n;
+  const value next = assign_add(n.step, n.g.constant(1, int64));
+  scaffold parts;
+  chief_session_creator chief(sessions_of(n.g), n.g, parts);
+  checkpoint_saver_hook mine(dir.path(), {.save_steps = 1}), more(dir / "./", {.save_steps = 2, .parts = &parts});
+  {
+    monitored_session s(chief, {std::ref(mine), std::ref(more)});
+    s.run(next);
+    for (int twice = 0; twice < 2; ++twice)
+      CHECK(refused<failed_precondition>([&] {
+              monitored_session second(chief, {checkpoint_saver_hook(dir.path(), {.save_steps = 1})});
+            }).starts_with("expected to be the only one that writes into"));
+    s.close();
+  }
+  // The hooks are alive, and the directory is free.
+  CHECK(hold_directory(posix{}, dir.path())->held());
+  monitored_session again(chief, {std::ref(mine)});
+  CHECK_THROWS_AS(hold_directory(posix{}, dir.path()), failed_precondition);
+  // A directory that is made again while the session runs belongs to it again with its next save.
+  REQUIRE(posix{}.rename(dir.path(), dir.path() + "-old") == 0);
+  REQUIRE(posix{}.make_directory(dir.path()) == 0);
+  again.run(next);
+  CHECK_THROWS_AS(hold_directory(posix{}, dir.path()), failed_precondition);
+  again.close();
+  CHECK(latest_checkpoint(posix{}, dir.path()) == dir / "model-1.ckpt");
+  std::filesystem::remove_all(dir.path() + "-old");
 }

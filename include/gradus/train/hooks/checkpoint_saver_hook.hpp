@@ -1,5 +1,8 @@
 // This hook saves checkpoints of a monitored session: when it begins, every so many steps or seconds, and at the end.
 // It corresponds to tf.train.CheckpointSaverHook (1.15).
+//
+// TensorFlow differs: as long as its monitored session is open, the hook locks the directory, as a trainer does
+// (store/directory_lock.hpp); all hooks of one session share that lock.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -9,6 +12,7 @@
 
 #include "../../checkpoint/saver.hpp"
 #include "../../session/scaffold.hpp"
+#include "../../store/directory_lock.hpp"
 #include "../../summary/graph.hpp"
 #include "../../summary/write_graph.hpp"
 #include "../any_hook.hpp"
@@ -45,6 +49,13 @@ public:
 
   // Adds one listener, which is called after the others. Call this before the session is made.
   void add_listener(any_saving_listener l) { o_.listeners.push_back(std::move(l)); }
+  // Raises the errors of a directory_lock.
+  void lock_directories(detail::held_directories& locks) {
+    const detail::any_saver* known = o_.saver != nullptr   ? o_.saver.get()
+                                     : o_.parts != nullptr ? o_.parts->saver().get()
+                                                           : nullptr;
+    lock_ = locks.hold(known != nullptr ? known->disk() : any_file_system(), directory_of(prefix_));
+  }
   void begin() const {
     for (const auto& l : o_.listeners) l.begin();
   }
@@ -76,6 +87,7 @@ public:
 private:
   checkpoint_saver_options o_;
   std::string prefix_;
+  std::weak_ptr<detail::held_directory> lock_;  // the session keeps it
   second_or_step_timer timer_;
 
   bool shown_ = false;
@@ -98,6 +110,7 @@ private:
       const auto still = s.raw_session()->pause_runs();  // queue runners' threads make runs too
       state_list list;
       s.raw_session()->remembers(list);
+      saver().share(lock_.lock());
       saver().save(list, prefix_, step);
     }
     if (o_.summary_writer != nullptr) o_.summary_writer->add_session_log(session_log_status::checkpoint, step, prefix_);
