@@ -39,16 +39,6 @@ std::string_view why_over(const Steps& s) {
   return left_by_others;
 }
 
-// This is the interface of a listener of a run's saves that is not a policy.
-class told_of_saves {
-public:
-  virtual void before_save(std::int64_t step) = 0;
-  virtual bool after_save(std::int64_t step) = 0;  // returns whether it requests a stop
-
-protected:
-  ~told_of_saves() = default;
-};
-
 template <class Composition, class Steps>
 class run_loop {
 public:

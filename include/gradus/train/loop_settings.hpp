@@ -1,4 +1,4 @@
-// This header has the settings of a run loop, and the lines that it reports about checkpoints.
+// This header has the settings of a run loop, what listens to its saves, and the lines that it reports about them.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -29,6 +29,16 @@ struct loop_settings {
 
   bool has_files() const { return !directory.empty(); }
   std::string prefix() const;
+};
+
+// This is the interface of a listener of a run's saves that is not a policy.
+class told_of_saves {
+public:
+  virtual void before_save(std::int64_t step) = 0;
+  virtual bool after_save(std::int64_t step) = 0;  // returns whether it requests a stop
+
+protected:
+  ~told_of_saves() = default;
 };
 
 // Returns the warnings about a restored checkpoint.
