@@ -104,6 +104,16 @@ TEST_CASE("an input layer puts columns side by side, sorted by name; shared colu
                                           1, 1, 0, 2, 3.5f, 3, 5, 60, 8});
 }
 
+TEST_CASE("two groups of shared columns whose tables have one name must have tables of one shape") {
+  const auto id = [](const char* name) { return categorical_column_with_identity(name, 3); };
+  const auto ab = shared_embedding_columns({id("a"), id("b")}, 8, {}, "emb");
+  const auto cd = shared_embedding_columns({id("c"), id("d")}, 4, {}, "emb");
+  graph g;
+  const feature_layout layout({.input_layer = {ab[0], ab[1], cd[0], cd[1]}});
+  const std::string said = refusal_of([&] { input_layer(g, layout); });
+  CHECK_MESSAGE(said.find("another column has a table \"emb\" of [3, 8], expected [3, 4]") != std::string::npos, said);
+}
+
 TEST_CASE("what the layers refuse") {
   const feature_layout wide({.linear_model = {wire}});
   graph g;

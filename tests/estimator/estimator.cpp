@@ -250,6 +250,13 @@ TEST_CASE("E8 no saver hook and listeners; a saver hook of the caller's own serv
                           .hooks = {checkpoint_saver_hook(dir.path(), {.save_steps = 2})},
                           .saving_listeners = {saves_seen{&steps}}});
   CHECK(steps == std::vector<std::int64_t>{0, 2, 3});
+  // A hook serves several calls; the listeners of one leave it with that call.
+  const auto own = std::make_shared<checkpoint_saver_hook>(dir.path(), checkpoint_saver_options{.save_steps = 2});
+  std::vector<std::int64_t> later;
+  e.train(line::endless, {.steps = 2, .hooks = {own}, .saving_listeners = {saves_seen{&steps}}});
+  e.train(line::endless, {.steps = 2, .hooks = {own}, .saving_listeners = {saves_seen{&later}}});
+  CHECK(steps == std::vector<std::int64_t>{0, 2, 3, 3, 5});
+  CHECK(later == std::vector<std::int64_t>{5, 7});
 }
 
 TEST_CASE("a listener may end the training; checkpoints are kept as the run_config says, with relative names") {

@@ -262,6 +262,20 @@ TEST_CASE("an evaluator that is started again takes up what one before it has fo
   };
   CHECK(killed.to_its_end() == notes{"0 end"});
   CHECK(losses == std::vector<double>{0.25});
+  // A training that began anew in the folder of an earlier one is evaluated, and waited for.
+  run_of anew(as(four, "evaluator"));
+  {
+    summary_writer<> log(anew.e.model_dir() + "/eval");
+    log.add_scalar("loss", 0.25f, 200);
+    log.close();
+  }
+  publish(posix{}, anew.e.model_dir() + "/eval/evaluated", "300 model-300.ckpt");
+  const auto running = anew.start();
+  anew.hand.advance(5);
+  CHECK(anew.e.seen() == notes{"0 warn: Estimator is n"});
+  anew.e.save("runs/model-200.ckpt");
+  anew.hand.advance(100);
+  CHECK(anew.e.seen() == notes{"0 warn: Estimator is n", "10 evaluate runs/model-200.ckpt", "10 end"});
   // A file that is none of ours counts as none.
   run_of other(as(four, "evaluator"));
   make_directories(posix{}, other.e.model_dir() + "/eval");

@@ -78,6 +78,32 @@ TEST_CASE("positions: the source where filling began") {
   CHECK(at.size() < 200);
 }
 
+TEST_CASE("a position in a file that another dataset had written goes on where the file is gone") {
+  const testing::temp_dir dir;
+  int reads = 0;
+  all_of(counted(reads).cache(dir / "kept"));
+  auto a = counted(reads).cache(dir / "kept");
+  datum e;
+  a.next(e), a.next(e);
+  std::vector<std::byte> at;
+  a.save(at);
+  posix{}.remove(dir / "kept");
+  auto b = counted(reads).cache(dir / "kept");
+  b.load(at);
+  CHECK(all_of(std::move(b)) == ints{4, 6, 8, 10});
+}
+
+TEST_CASE("larger batches in a file are an error, not more rows than there is room for") {
+  const testing::temp_dir dir;
+  for (auto d = range_dataset(6).batch(4).cache(dir / "kept"); const datum& e : d) CHECK(e.about(0).dims[0] <= 4);
+  auto d = range_dataset(6).batch(2).cache(dir / "kept");
+  std::vector<std::int64_t> room(4, -1);
+  const tensor_view two(std::span<std::int64_t>(room).first(2));
+  CHECK_THROWS_WITH_AS(d.next({&two, 1}), doctest::Contains("found a batch of 4 elements, expected at most 2"),
+                       failed_precondition);
+  CHECK(room == std::vector<std::int64_t>(4, -1));
+}
+
 TEST_CASE("a file of another dataset, or damaged") {
   const testing::temp_dir dir;
   all_of(range_dataset(4).cache(dir / "kept"));

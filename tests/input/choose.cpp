@@ -34,3 +34,10 @@ TEST_CASE("at random, by weight") {
         }).find("not all 0") != std::string::npos);
   resumes([&] { return sample_from_datasets(two(), {}, 7); });
 }
+
+TEST_CASE("a dataset of weight 0 is never drawn, and does not keep the others from ending") {
+  auto d = sample_from_datasets({range_dataset(3), range_dataset(10, 20), range_dataset(3, 5)}, {1.0, 0.0, 2.0}, 1);
+  auto all = all_of(std::move(d));
+  std::sort(all.begin(), all.end());
+  CHECK(all == ints{0, 1, 2, 3, 4});
+}

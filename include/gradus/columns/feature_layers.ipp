@@ -61,10 +61,14 @@ GRADUS_BODY value input_layer(graph& g, const feature_layout& layout, const inpu
     const auto made =
         std::find_if(tables.begin(), tables.end(), [&](const auto& t) { return t.first == c->table_name(); });
     value table = made != tables.end() ? made->second : value{};
+    const shape dims{detail::graph_extent(c->categorical().num_buckets(), c->name()),
+                     detail::graph_extent(c->dimension(), c->name())};
+    if (table && !(table.dims() == dims))
+      raise(status::invalid_argument, text("column \"", c->name(), "\": another column has a table \"", c->table_name(),
+                                           "\" of ", to_text(table.dims()), ", expected ", to_text(dims),
+                                           "; give one of them another shared_embedding_collection_name"));
     if (!table) {
       const auto inner = g.name_scope(c->table_name());
-      const shape dims{detail::graph_extent(c->categorical().num_buckets(), c->name()),
-                       detail::graph_extent(c->dimension(), c->name())};
       table = g.variable("embedding_weights", dims,
                          {.init = how.initializer ? *how.initializer : embedding_start(dims[1]),
                           .trainable = o.trainable && how.trainable});

@@ -99,6 +99,20 @@ GRADUS_BODY bool shows(graph& g, std::string_view tag) {
   return false;
 }
 
+// The listeners of a call leave the hook with it: they may refer to what ends then.
+class listeners_of_call {
+public:
+  explicit listeners_of_call(checkpoint_saver_hook* to) : to_(to), before_(to != nullptr ? to->listeners() : 0) {}
+  listeners_of_call(const listeners_of_call&) = delete;
+  ~listeners_of_call() {
+    if (to_ != nullptr) to_->keep_listeners(before_);
+  }
+
+private:
+  checkpoint_saver_hook* to_;
+  std::size_t before_;
+};
+
 // Whether the graph collects updates, as batch_norm's moving averages, none of which the train op makes.
 GRADUS_BODY bool leaves_updates_out(graph& g, value train_op) {
   std::vector<bool> made(static_cast<std::size_t>(g.nodes.count));
@@ -284,6 +298,7 @@ GRADUS_BODY estimator& estimator::train(const input_function& input_fn, const es
     raise(status::invalid_argument,
           "There should be a CheckpointSaverHook to use saving_listeners. Please set one of the "
           "run_config.save_checkpoints_steps or save_checkpoints_secs.");
+  const detail::listeners_of_call added(saves);
   for (const any_saving_listener& l : o.saving_listeners) saves->add_listener(l);
   if (chief) {
     if (mine != nullptr) hooks.push_back(mine);
@@ -387,7 +402,10 @@ GRADUS_BODY void estimator::write_evaluation(const std::string& logdir, const ev
   summary_values all;
   std::string line;
   for (const auto& [name, v] : found) {
-    if (v.size() != 1) continue;
+    if (v.size() != 1) {
+      line += text(line.empty() ? "" : ", ", name, " = ", v.size(), " numbers, which are not written");
+      continue;
+    }
     line += text(line.empty() ? "" : ", ", name, " = ", v.number());
     if (name != "global_step") all.push_back(scalar_summary(name, static_cast<float>(v.number())).front());
   }
@@ -400,8 +418,10 @@ GRADUS_BODY void estimator::write_evaluation(const std::string& logdir, const ev
       to = events_.emplace_back(std::make_shared<eval_events>(logdir));
     else
       to->log.resume();
-    if (step <= to->last) to->log.start(step);  // events of this step, or of later ones, are dropped
-    to->last = step;
+    // Events of this step, or of later ones, are dropped; beside them an older checkpoint may be evaluated.
+    const bool is_newest = checkpoint.empty() || file_name_of(checkpoint) == file_name_of(latest_checkpoint());
+    if (is_newest && step <= to->last) to->log.start(step);
+    if (is_newest) to->last = step;
     to->log.add_summary(all, step);
     to->log.close();
   }

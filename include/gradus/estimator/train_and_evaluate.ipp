@@ -93,6 +93,8 @@ private:
     evaluation_result found;
     if (std::exchange(looked_, true) || memory_.empty()) return found;
     const auto step = checkpoint_step(checkpoint);
+    // What is recorded was exported, too; an earlier step is of a training that began anew.
+    if (step && last_step_ && *step <= *last_step_) return found;
     const auto all = read_eval_metrics(memory_);
     if (!step || !all.contains(*step)) return found;
     for (const auto& [tag, v] : all.at(*step)) found.set(tag, const_tensor_view(std::span<const float>(&v, 1), {}));
@@ -279,7 +281,7 @@ private:
       const eval_outcome found = evaluator.evaluate_and_export().first;
       if (!tells_to_go_on(o_->listener, found)) return e_->say("Exiting evaluation, as requested by after_eval.");
       const bool evaluated = found.status == eval_outcome::evaluated;
-      if (evaluator.has_seen_the_last())
+      if (found.status != eval_outcome::missing_checkpoint && evaluator.has_seen_the_last())
         return e_->say(
             text("Exiting evaluation: a checkpoint of max_steps (", *train_->max_steps(), ") was evaluated"));
       double left = eval_->throttle_secs() - (o_->tasks.elapsed() - began);

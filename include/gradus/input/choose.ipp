@@ -1,5 +1,8 @@
 // The bodies of choose.hpp.
 #pragma once
+#include <algorithm>
+#include <numeric>
+
 #include "../base/body.hpp"
 #include "choose.hpp"
 
@@ -82,11 +85,17 @@ GRADUS_BODY chosen_elements sample_from_datasets(std::vector<any_dataset> datase
   double sum = 0;
   for (double& w : weights) {
     if (!(w >= 0) || w > 1e300) raise(status::invalid_argument, text("sample_from_datasets: a weight of ", w));
-    w = sum += w;
+    sum += w;
   }
   if (weights.size() != datasets.size() || !(sum > 0))
     raise(status::invalid_argument, text("sample_from_datasets: expected a weight for each of the ", datasets.size(),
                                          " datasets, not all 0, found ", weights.size()));
+  for (std::size_t i = weights.size(); i-- > 0;)  // a dataset that is never drawn never ends
+    if (weights[i] == 0) {
+      weights.erase(weights.begin() + static_cast<std::ptrdiff_t>(i));
+      datasets.erase(datasets.begin() + static_cast<std::ptrdiff_t>(i));
+    }
+  std::partial_sum(weights.begin(), weights.end(), weights.begin());
   auto choices = random_dataset(seed).map({{"value", int64, {}}}, [weights](const datum& from, datum& to) {
     const double at = static_cast<double>(from.value<std::int64_t>(0)) * 0x1p-32 * weights.back();
     to.set<std::int64_t>(0, std::upper_bound(weights.begin(), weights.end() - 1, at) - weights.begin());

@@ -144,6 +144,11 @@ public:
     for (auto n = from.number(0, 1024, "the elements in flight in map"); n > 0; --n) {
       waiting.emplace_back();
       waiting.back().read(from, source_.element_spec(), Batched);
+      if constexpr (Batched)
+        if (const std::int64_t rows = waiting.back().about(0).dims[0]; rows > source_.batch_size())
+          raise(status::data_loss, text("the saved input position has batches of ", rows,
+                                        " elements that map was computing, and this input has batches of ",
+                                        source_.batch_size(), "; give it batches of that size"));
     }
     source_.read(from);
     if (!from.apply()) return;

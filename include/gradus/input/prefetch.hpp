@@ -244,7 +244,8 @@ private:
         else
           p.rows = !detail::read_unit(source, p.unit) ? 0 : batched_dataset<Source> ? p.unit.about(0).dims[0] : 1;
         p.position.clear();
-        if (noted_bytes <= large || ++unnoted == rare) {
+        // Batches are noted each time, because a number of batches is another place if the batch size changes.
+        if (batched_dataset<Source> || noted_bytes <= large || ++unnoted == rare) {
           note(p.position);
           noted_bytes = p.position.size();
           unnoted = 0;

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <exception>
 #include <limits>
 #include <span>
 #include <string>
@@ -110,7 +111,7 @@ public:
   void write(position_writer& to) const {
     to.number(iteration_);
     to.number(drawn_);
-    const bool again = drawn_ <= settings_.buffer &&
+    const bool again = !broke_ && drawn_ <= settings_.buffer &&
                        (drawn_ == 0 || (!begun_.empty() && begun_.size() < store_.size_of(filled()))) &&
                        source_.external_state().empty();
     to.number(again ? 1 : 0);
@@ -147,6 +148,7 @@ public:
     source_.read(from);
     if (!from.apply()) return;
     start(iteration);
+    broke_ = true;  // the place where the iteration began is not known
     drawn_ = drawn, ended_ = ended, filled_ = static_cast<std::int64_t>(filled);
     stream_.next = static_cast<std::uint64_t>(draws);
   }
@@ -155,13 +157,18 @@ private:
   void start(std::int64_t iteration) {
     stream_ = settings_.stream(iteration);
     iteration_ = iteration;
-    filled_ = drawn_ = 0, ended_ = false;
+    filled_ = drawn_ = 0, ended_ = broke_ = false;
+    failed_ = nullptr;
     begun_.clear();
   }
   std::size_t filled() const { return static_cast<std::size_t>(filled_); }
-  // Passes the element in a random slot to `give` and fills its place. Returns false if there is none.
+  // Passes the element in a random slot to `give` and fills its place. Returns false if there is none. Where the source
+  // raises, the element that was drawn is given, and the next call raises.
   bool draw(auto&& give) {
-    if (drawn_ == 0) {
+#if defined(__cpp_exceptions)
+    if (failed_) std::rethrow_exception(std::exchange(failed_, nullptr));
+#endif
+    if (drawn_ == 0 && filled_ == 0) {
       begun_.clear();
       position_writer to(begun_);
       source_.write(to);
@@ -171,17 +178,32 @@ private:
     const std::int64_t slot = stream_.below(static_cast<std::uint32_t>(filled_));
     give(static_cast<std::size_t>(slot));
     ++drawn_;
-    if (!ended_) take_in(slot);
-    if (ended_) store_.move(static_cast<std::size_t>(--filled_), static_cast<std::size_t>(slot));
+    if (!take_next(slot)) store_.move(static_cast<std::size_t>(--filled_), static_cast<std::size_t>(slot));
     return true;
+  }
+  // Returns false if the slot, whose element was drawn, has no other one: the source has ended or raised.
+  bool take_next(std::int64_t slot) {
+#if defined(__cpp_exceptions)
+    try {
+#endif
+      if (!ended_) take_in(slot);
+#if defined(__cpp_exceptions)
+    } catch (...) {  // it may have written a part of an element
+      failed_ = std::current_exception();
+      return false;
+    }
+#endif
+    return !ended_;
   }
   // Reads the next element into a slot, which is the one after the last or one whose element was drawn. Notes the end
   // of the source.
   void take_in(std::int64_t slot) {
+    const bool before = std::exchange(broke_, true);  // stays so if the source raises
     if (!store_.take(source_, static_cast<std::size_t>(slot)))
       ended_ = true;
     else if (slot == filled_)
       ++filled_;
+    broke_ = before;
   }
 
   detail::shuffle_settings settings_;
@@ -191,6 +213,8 @@ private:
   std::int64_t iteration_ = 0, filled_ = 0, drawn_ = 0;
   std::vector<std::byte> begun_;  // the source's position when this iteration began; empty: not known
   bool ended_ = false;
+  bool broke_ = false;  // the window is not what the source gives from begun_ on
+  std::exception_ptr failed_;
 };
 
 // The shuffle over a source that can give any element at any time. It holds no copies, and its position is two numbers.

@@ -12,6 +12,9 @@ namespace gradus::inline GRADUS_BUILD::detail {
 std::int64_t copy_rows(const datum& unit, bool batched, const components& spec, std::span<const tensor_view> out,
                        std::int64_t first);
 
+// Raises failed_precondition for a batch that is larger than its dataset's batches, and so than the caller's arrays.
+[[noreturn]] void refuse_rows(std::int64_t rows, std::int64_t batch_size);
+
 // Self has `bool pull_unit(datum&)`. If it is batched, its units have one extent more in front, the rows, which is the
 // same for all components and not 0.
 template <class Self, bool Batched>
@@ -21,6 +24,8 @@ public:
     Self& self = static_cast<Self&>(*this);
     if constexpr (Batched) {
       if (!self.pull_unit(unit_)) return 0;
+      if (const std::int64_t rows = unit_.about(0).dims[0]; !out.empty() && rows > self.batch_size())
+        refuse_rows(rows, self.batch_size());
       return copy_rows(unit_, true, self.element_spec(), out, first);
     } else {
       std::int64_t done = 0;

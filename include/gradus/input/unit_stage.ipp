@@ -19,6 +19,13 @@ GRADUS_BODY std::int64_t copy_rows(const datum& unit, bool batched, const compon
   return rows;
 }
 
+GRADUS_BODY void refuse_rows(std::int64_t rows, std::int64_t batch_size) {
+  raise(status::failed_precondition,
+        text("found a batch of ", rows, " elements, expected at most ", batch_size,
+             ": a function made more, or a cache's file holds larger batches; read it with next(datum&), let the "
+             "function keep the number, or remove the file"));
+}
+
 GRADUS_BODY void write_made(position_writer& to, const any_dataset& d) {
   std::vector<std::byte> bytes;
   d.save(bytes, external_state_policy::ignore, [](std::string_view) {});

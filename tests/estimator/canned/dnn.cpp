@@ -30,6 +30,15 @@ TEST_CASE("N3 a network on TensorFlow's checkpoint") {
   close(c.evaluate(examples{{10}, {1}, {}})["loss"], std::log(1 + std::exp(2.08)));
 }
 
+TEST_CASE("a column whose table would not be loaded is refused, with what loads it") {
+  const auto word = categorical_column_with_identity("word", 5);
+  const embedding_column loaded(word, 3, {.ckpt_to_load_from = "runs/words", .tensor_name_in_ckpt = "emb"});
+  refuses(
+      "an estimator does not read ckpt_to_load_from (\"runs/words\") of the column \"word_embedding\"; give "
+      "warm_start_from",
+      [&] { dnn_regressor({.feature_columns = {loaded}, .hidden_units = {2}}); });
+}
+
 TEST_CASE("dnn: more classes, more numbers of a feature") {
   testing::temp_dir dir;
   auto network = small_network();

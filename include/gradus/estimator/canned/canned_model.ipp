@@ -106,6 +106,15 @@ GRADUS_BODY canned_model::canned_model(any_head head, canned_model_settings s)
   if (s_.dnn) {
     if (s_.dnn->feature_columns.empty())
       raise(status::invalid_argument, "a dnn model: expected feature_columns, found none");
+    for (const dense_column& c : s_.dnn->feature_columns)
+      if (const embedding_column* e = c.embedding(); e != nullptr && !e->options().ckpt_to_load_from.empty())
+        raise(status::invalid_argument,
+              text("a dnn model: an estimator does not read ckpt_to_load_from (\"", e->options().ckpt_to_load_from,
+                   "\") of the column \"", e->name(),
+                   "\"; give warm_start_from = warm_start_settings{.ckpt_to_initialize_from, .vars_to_warm_start, "
+                   ".var_name_to_prev_var_name}, where this table is "
+                   "\"dnn/input_from_feature_columns/input_layer/",
+                   e->table_name(), "/embedding_weights\""));
     for (const int n : s_.dnn->hidden_units)
       if (n < 1) raise(status::invalid_argument, text("a dnn model: hidden_units must be 1 or more each, found ", n));
     if (!(s_.dnn->dropout >= 0 && s_.dnn->dropout < 1))

@@ -49,6 +49,11 @@ public:
 
   // Adds one listener, which is called after the others. Call this before the session is made.
   void add_listener(any_saving_listener l) { o_.listeners.push_back(std::move(l)); }
+  std::size_t listeners() const { return o_.listeners.size(); }
+  // Removes the listeners that were added after the first n.
+  void keep_listeners(std::size_t n) {
+    while (o_.listeners.size() > n) o_.listeners.pop_back();
+  }
   // Raises the errors of a directory_lock.
   void lock_directories(detail::held_directories& locks) {
     const detail::any_saver* known = o_.saver != nullptr   ? o_.saver.get()
