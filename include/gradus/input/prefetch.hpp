@@ -97,7 +97,7 @@ private:
   // The state that the thread and the consumer share. It keeps its address when the dataset moves.
   struct workshop {
     // The position is noted with every place, or, if it has more than `large` bytes (a shuffle's buffer), with one in
-    // `rare` places: the places taken since are then passed over when the position is restored.
+    // `rare` elements: the elements taken since are then passed over when the position is restored.
     static constexpr std::int64_t rare = 256;
     static constexpr std::size_t large = 4096;
 
