@@ -2,8 +2,6 @@
 
 #include <gradus/ops/layer.hpp>
 #include <gradus/train/composition.hpp>
-#include <gradus/update/rules/gradient_descent.hpp>
-
 #include <gradus/train/trainer.hpp>
 #include <gradus/update/rules/gradient_descent.hpp>
 
@@ -124,12 +122,13 @@ TEST_CASE("feeding: extents may be joined or cut, and must not stand in another 
       return false;
     }
   };
-  for (const extents& given : {extents{24}, extents{2, 3, 4}, extents{6, 4}, extents{2, 12}, extents{1, 2, 3, 4}})
+  for (const extents& given : {extents{24}, extents{2, 3, 4}, extents{6, 4}, extents{2, 12}, extents{1, 2, 3, 4},
+                               extents{12, 2}, extents{4, 6}, extents{8, 3}})
     CHECK(fed({batch, 2, 3, 4}, given));
   for (const shape& wanted : {shape{batch, 24}, shape{batch, 6, 4}, shape{batch, 2, 12}, shape{batch, 2, 3, 1, 4},
-                              shape{2 * batch, 3, 4}, shape{24 * batch}})
+                              shape{2 * batch, 3, 4}, shape{24 * batch}, shape{1, batch, 24}, shape{1, 1, batch, 4, 6}})
     CHECK(fed(wanted, {2, 3, 4}));
-  for (const extents& given : {extents{4, 3, 2}, extents{3, 2, 4}, extents{12, 2}, extents{4, 6}, extents{8, 3}})
+  for (const extents& given : {extents{4, 3, 2}, extents{3, 2, 4}, extents{2, 4, 3, 1}})
     CHECK_FALSE(fed({batch, 2, 3, 4}, given));
 }
 

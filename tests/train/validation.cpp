@@ -43,6 +43,13 @@ std::string why(const std::function<void()>& call, status kind) {
   }
   return "(nothing was refused)";
 }
+struct hears_warnings {
+  using policy_for = kind::log_sink;
+  std::vector<std::string>* heard;
+  void line(std::string_view) {}
+  void step(const progress_report&, bool) {}
+  void warning(std::string_view what) { heard->emplace_back(what); }
+};
 struct each_step {
   std::function<void(run_context&, const run_values&)> f;
   void after_run(run_context& c, const run_values& v) { f(c, v); }
@@ -304,7 +311,7 @@ TEST_CASE("in mixed precision, with a loss scale that overflows, shrinks and gro
   CHECK(std::adjacent_find(scales.begin(), scales.end(), std::less<>()) != scales.end());
 }
 
-TEST_CASE("a validation that never happens, counts too few steps, or keeps the worst checkpoints is refused") {
+TEST_CASE("a validation that keeps the worst checkpoints, or ends by no value, is refused") {
   const auto refused = [](std::int64_t every, stop_condition stop = {}, keep_best kept = {}) {
     auto t = make_trainer<line>(adam{.rate = 0.05}, faulty_files(), silent{},
                                 run_config{.model_dir = "run", .keep_checkpoint_best = kept});
@@ -323,12 +330,6 @@ TEST_CASE("a validation that never happens, counts too few steps, or keeps the w
       refused(4, {.higher_is_better = true}, {2, false}) ==
       "validation: keep_checkpoint_best keeps the checkpoints whose value is lower, but by stop_when a higher \"loss\" "
       "is better; give both one higher_is_better");
-  CHECK(refused(21) ==
-        "validation: every_n_steps 21 is above max_steps 20, so nothing would be evaluated; give fewer steps");
-  CHECK(
-      refused(4, when_no_decrease("loss", 3)) ==
-      "validation: stop_when counts steps, not evaluations: 3 without a better value are fewer than every_n_steps, 4; "
-      "give that number or more");
   CHECK(refused(4, when_lower("loss", std::numeric_limits<double>::quiet_NaN())) ==
         "validation: stop_when has the threshold NaN, which no value passes");
 }
@@ -362,6 +363,47 @@ TEST_CASE("a schedule that observes a value is given the metric, and a killed ru
     train(t, until);
     if (until == steps) CHECK((weight(t) == weight(one) && rate_of(t) == rate_of(one)));
   }
+}
+
+TEST_CASE("a validation that does not happen, or whose rule counts fewer steps than one evaluation, is a warning") {
+  const auto warned = [](std::int64_t every, stop_condition stop = {}) {
+    std::vector<std::string> said;
+    auto t =
+        make_trainer<line>(adam{.rate = 0.05}, faulty_files(), hears_warnings{&said}, run_config{.model_dir = "run"});
+    t.train(data(), {.max_steps = 20, .validation = {.data = test_set(), .every_n_steps = every, .stop_when = stop}});
+    return said;
+  };
+  CHECK(warned(20).empty());
+  CHECK(warned(21) ==
+        std::vector<std::string>{"validation: nothing was evaluated until step 20, because every_n_steps is 21"});
+  CHECK(warned(4, when_no_decrease("loss", 4)).empty());
+  CHECK(warned(4, when_no_decrease("loss", 3)) ==
+        std::vector<std::string>{"validation: stop_when counts steps, not evaluations: with 3 the training ends at the "
+                                 "first evaluation, every 4 steps, that is not the best"});
+}
+
+TEST_CASE("a schedule that observes values has the direction of the rule, and has seen the best ones' value") {
+  constexpr reduce_on_plateau plateau{.initial = 0.05, .factor = 0.5, .patience = 1};
+  const auto refused = [&](const auto& schedule, stop_condition stop) {
+    auto t = make_trainer<line>(adam{}, schedule, faulty_files(), silent{}, run_config{.model_dir = "run"});
+    return why(
+        [&] {
+          t.train(data(), {.max_steps = 4, .validation = {test_set(), 4, stop}});
+        },
+        status::invalid_argument);
+  };
+  CHECK(
+      refused(plateau, when_higher("loss", 1e9)) ==
+      "validation: to the schedule (reduce_on_plateau) lower values are better, but by stop_when a higher \"loss\" is; "
+      "give both one direction (plateau_mode::max)");
+  CHECK(refused(product_of(constant{1}, reduce_on_plateau{.mode = plateau_mode::max}), {}).find("higher values") !=
+        std::string::npos);
+  auto t = make_trainer<line>(adam{}, plateau, faulty_files(), silent{}, run_config{.model_dir = "run"});
+  t.train(data(), {.max_steps = 60, .validation = {.data = test_set(), .every_n_steps = 4, .restore_best = true}});
+  const auto number = [&](std::string_view name) {
+    return reinterpret_cast<const double&>(*t.state().find(name)->bytes.data());
+  };
+  CHECK(number("reduce_on_plateau/best") == doctest::Approx(t.evaluate(test_set())["loss"]).epsilon(1e-5));
 }
 
 TEST_CASE("the checkpoint of the last step keeps its rank") {

@@ -144,9 +144,9 @@ TEST_CASE("a number of steps that is missing, none, or no number") {
   CHECK(refusal_when_made(warmup_cosine_decay{.warmup_steps = 5, .decay_steps = 5}) ==
         "warmup_cosine_decay: expected `decay_steps`, which counts the warm-up too, > 5, found 5");
   CHECK(begins(refusal_when_made(warmup_stable_decay{}), "warmup_stable_decay: expected `decay_steps` > 1, found 1"));
-  CHECK(
-      begins(refusal_when_made(reduce_on_plateau{.factor = -0.1}), "reduce_on_plateau: expected factor < 1 and >= 0"));
-  CHECK(begins(refusal_when_made(reduce_on_plateau{.threshold = 5}), "reduce_on_plateau: expected threshold < 1"));
+  CHECK(begins(refusal_when_made(reduce_on_plateau{.factor = -0.1}),
+               "reduce_on_plateau: expected `factor` >= 0 and < 1"));
+  CHECK(begins(refusal_when_made(reduce_on_plateau{.threshold = 5}), "reduce_on_plateau: expected `threshold` < 1"));
   CHECK(begins(refusal_when_made(exponential_decay{.decay_steps = 5, .decay_rate = -0.9}),
                "exponential_decay: expected `decay_rate` finite and > 0"));
   CHECK(begins(refusal_when_made(cosine_decay{.decay_steps = 5, .alpha = 10}), "cosine_decay: expected `alpha` in [0"));
@@ -158,7 +158,8 @@ TEST_CASE("a number of steps that is missing, none, or no number") {
   CHECK(refusal_when_made(sequence(constant{1}, -1, constant{2})) ==
         "sequence: expected `at_step` finite and >= 0, found -1");
   for (const double factor : {1.0, not_a_number, infinity})
-    CHECK(begins(refusal_when_made(reduce_on_plateau{.factor = factor}), "reduce_on_plateau: expected factor < 1"));
+    CHECK(begins(refusal_when_made(reduce_on_plateau{.factor = factor}),
+                 "reduce_on_plateau: expected `factor` >= 0 and < 1"));
   for (const double share : {-0.1, 1.1, not_a_number, infinity}) {
     CHECK(begins(refusal_when_made(one_cycle{.total_steps = 9, .pct_start = share}),
                  "one_cycle: expected `pct_start` in [0, 1]"));

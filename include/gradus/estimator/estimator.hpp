@@ -167,7 +167,8 @@ private:
                 const std::function<void(monitored_session&)>& body);
   // Returns false in a program without protozero whose save_summary_steps is 0: it has no event files.
   bool writes_events() const;
-  void write_evaluation(const std::string& logdir, const evaluation_result& found, const std::string& checkpoint);
+  void write_evaluation(const std::string& logdir, const evaluation_result& found, const std::string& checkpoint,
+                        bool is_newest);
 
   any_params params_;
   estimator_options o_;

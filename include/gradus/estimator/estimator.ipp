@@ -350,6 +350,8 @@ GRADUS_BODY evaluation_result estimator::evaluate(const input_function& input_fn
   const std::string path = o.checkpoint_path.empty() ? latest_checkpoint() : o.checkpoint_path;
   if (path.empty())
     warn(text("Could not find trained model in model_dir: ", o_.model_dir, ", running initialization to evaluate."));
+  // Looked at now: a training may save another one meanwhile.
+  const bool is_newest = o.checkpoint_path.empty() || file_name_of(path) == file_name_of(latest_checkpoint());
 
   built b = build(gradus::mode::evaluate, input_fn);
   graph& g = *b.g;
@@ -384,7 +386,7 @@ GRADUS_BODY evaluation_result estimator::evaluate(const input_function& input_fn
   found.set_global_step(detail::step_in(values[names.size()]));
   if (detail::step_in(values[names.size() + 1]) == 0)  // TensorFlow returns these numbers too, without a warning
     warn("evaluate: the input gave no batch, so these are the first values of the metrics; look at the input_fn");
-  write_evaluation(eval_dir(o.name), found, path);
+  write_evaluation(eval_dir(o.name), found, path, is_newest);
   return found;
 }
 
@@ -397,7 +399,7 @@ GRADUS_BODY void estimator::run_once(built& b, const std::string& checkpoint, co
 }
 
 GRADUS_BODY void estimator::write_evaluation(const std::string& logdir, const evaluation_result& found,
-                                             const std::string& checkpoint) {
+                                             const std::string& checkpoint, bool is_newest) {
   const std::int64_t step = found.global_step();
   summary_values all;
   std::string line;
@@ -419,7 +421,6 @@ GRADUS_BODY void estimator::write_evaluation(const std::string& logdir, const ev
     else
       to->log.resume();
     // Events of this step, or of later ones, are dropped; beside them an older checkpoint may be evaluated.
-    const bool is_newest = checkpoint.empty() || file_name_of(checkpoint) == file_name_of(latest_checkpoint());
     if (is_newest && step <= to->last) to->log.start(step);
     if (is_newest) to->last = step;
     to->log.add_summary(all, step);

@@ -73,10 +73,6 @@ GRADUS_BODY std::string best_exporter::export_model(const export_call& c) {
       evaluation_result earlier;
       for (const auto& [tag, v] : metrics) earlier.set(tag, const_tensor_view(std::span<const float>(&v, 1), {}));
       earlier.set_global_step(step);
-      // Events have scalars only; what lacks a metric of this evaluation cannot be compared with it.
-      if (!std::all_of(c.eval_result.begin(), c.eval_result.end(),
-                       [&](const auto& metric) { return earlier.contains(metric.first); }))
-        continue;
       if (!best_ || o_.compare(*best_, earlier)) best_ = std::move(earlier);
     }
   }

@@ -14,7 +14,8 @@ namespace gradus::inline GRADUS_BUILD {
 class chosen_elements final : public detail::unit_stage<chosen_elements, false> {
 public:
   // Raises invalid_argument for no dataset, for different components, and for choices that are not an int64 scalar.
-  chosen_elements(std::vector<any_dataset> sources, any_dataset choices);
+  // `never` says of each source whether it is never chosen, and so not waited for; empty: of none.
+  chosen_elements(std::vector<any_dataset> sources, any_dataset choices, std::vector<bool> never = {});
 
   const components& element_spec() const { return spec_; }
   bool pull_unit(datum& out);
@@ -27,7 +28,7 @@ public:
 private:
   std::vector<any_dataset> sources_;
   any_dataset choices_;
-  std::vector<bool> ended_;
+  std::vector<bool> ended_, never_;
   components spec_;
   datum choice_;
 };

@@ -8,8 +8,9 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-GRADUS_BODY chosen_elements::chosen_elements(std::vector<any_dataset> sources, any_dataset choices)
-    : sources_(std::move(sources)), choices_(std::move(choices)), ended_(sources_.size()) {
+GRADUS_BODY chosen_elements::chosen_elements(std::vector<any_dataset> sources, any_dataset choices,
+                                             std::vector<bool> never)
+    : sources_(std::move(sources)), choices_(std::move(choices)), ended_(sources_.size()), never_(std::move(never)) {
   if (sources_.empty()) raise(status::invalid_argument, "choose_from_datasets: expected at least one dataset");
   spec_ = sources_[0].element_spec();
   for (const auto& s : sources_)
@@ -23,7 +24,12 @@ GRADUS_BODY chosen_elements::chosen_elements(std::vector<any_dataset> sources, a
 }
 
 GRADUS_BODY bool chosen_elements::pull_unit(datum& out) {
-  while (std::find(ended_.begin(), ended_.end(), false) != ended_.end()) {
+  const auto goes_on = [&] {
+    for (std::size_t i = 0; i < ended_.size(); ++i)
+      if (!ended_[i] && (never_.empty() || !never_[i])) return true;
+    return false;
+  };
+  while (goes_on()) {
     if (!choices_.pull(choice_)) return false;
     const auto at = choice_.value<std::int64_t>(0);
     if (at < 0 || at >= static_cast<std::int64_t>(sources_.size()))
@@ -90,17 +96,14 @@ GRADUS_BODY chosen_elements sample_from_datasets(std::vector<any_dataset> datase
   if (weights.size() != datasets.size() || !(sum > 0))
     raise(status::invalid_argument, text("sample_from_datasets: expected a weight for each of the ", datasets.size(),
                                          " datasets, not all 0, found ", weights.size()));
-  for (std::size_t i = weights.size(); i-- > 0;)  // a dataset that is never drawn never ends
-    if (weights[i] == 0) {
-      weights.erase(weights.begin() + static_cast<std::ptrdiff_t>(i));
-      datasets.erase(datasets.begin() + static_cast<std::ptrdiff_t>(i));
-    }
+  std::vector<bool> never(weights.size());
+  for (std::size_t i = 0; i < weights.size(); ++i) never[i] = weights[i] == 0;
   std::partial_sum(weights.begin(), weights.end(), weights.begin());
   auto choices = random_dataset(seed).map({{"value", int64, {}}}, [weights](const datum& from, datum& to) {
     const double at = static_cast<double>(from.value<std::int64_t>(0)) * 0x1p-32 * weights.back();
     to.set<std::int64_t>(0, std::upper_bound(weights.begin(), weights.end() - 1, at) - weights.begin());
   });
-  return {std::move(datasets), std::move(choices)};
+  return {std::move(datasets), std::move(choices), std::move(never)};
 }
 
 }  // namespace gradus

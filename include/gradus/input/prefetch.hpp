@@ -97,7 +97,7 @@ private:
   // The state that the thread and the consumer share. It keeps its address when the dataset moves.
   struct workshop {
     // The position is noted with every place, or, if it has more than `large` bytes (a shuffle's buffer), with one in
-    // `rare` elements: the elements taken since are then passed over when the position is restored.
+    // `rare` places: the places taken since are then passed over when the position is restored.
     static constexpr std::int64_t rare = 256;
     static constexpr std::size_t large = 4096;
 
@@ -244,8 +244,7 @@ private:
         else
           p.rows = !detail::read_unit(source, p.unit) ? 0 : batched_dataset<Source> ? p.unit.about(0).dims[0] : 1;
         p.position.clear();
-        // Batches are noted each time, because a number of batches is another place if the batch size changes.
-        if (batched_dataset<Source> || noted_bytes <= large || ++unnoted == rare) {
+        if (noted_bytes <= large || ++unnoted == rare) {
           note(p.position);
           noted_bytes = p.position.size();
           unnoted = 0;

@@ -74,12 +74,12 @@ constexpr std::int64_t before_batch(const shape& s) {
 // Whether a batched result has, for one example, numbers of others: in memory, where an input's examples do not stand
 // one after another, or by what an op computes along the batch.
 constexpr bool crosses_examples(const graph_view& v, const node& n, const int* from) {
-  if (n.op == &placeholder_card) return n.dims[0] >= 0;
+  if (n.op == &placeholder_card) return before_batch(n.dims) != 1;
   if (n.inputs == 0) return false;
   const shape& x = v.nodes[from[0]].dims;
   if (!is_batched(x)) return false;
   if (n.op == &cards::reshape) return before_batch(x) != before_batch(n.dims);
-  if (n.op == &cards::gather) return true;
+  if (n.op == &cards::gather) return x.dims[0] < 0;
   if (n.op == &cards::concat) return x.dims[v.ints[n.attr]] < 0;
   if (n.op == &cards::softmax || n.op == &cards::log_softmax) return x.back() < 0;
   return false;

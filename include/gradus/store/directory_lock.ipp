@@ -13,6 +13,11 @@ GRADUS_BODY long this_process() {
 #endif
 }
 
+GRADUS_BODY std::string without_last_slashes(std::string_view directory) {
+  while (directory.size() > 1 && directory.back() == '/') directory.remove_suffix(1);
+  return std::string(directory);
+}
+
 GRADUS_BODY bool held_directory::lock(any_file_system::handle& h) const {
   const std::string file = path();
   long owner = 0;
@@ -38,7 +43,7 @@ GRADUS_BODY bool held_directory::lock(any_file_system::handle& h) const {
 }
 
 GRADUS_BODY held_directory::held_directory(any_file_system fs, std::string_view directory)
-    : fs_(std::move(fs)), directory_(directory) {
+    : fs_(std::move(fs)), directory_(without_last_slashes(directory)) {
   if (!fs_.locks()) return;
   held_ = lock(handle_);
   process_ = this_process();
@@ -57,7 +62,7 @@ GRADUS_BODY std::int64_t held_directory::renew() {
 }
 
 GRADUS_BODY bool held_directory::is_of(std::string_view directory) const {
-  if (directory == directory_) return true;
+  if (without_last_slashes(directory) == directory_) return true;
   const std::lock_guard alone(renewing_);
   return held_ && fs_.checks() && fs_.locked_at(join_path(directory, directory_lock_name), handle_) == 0;
 }

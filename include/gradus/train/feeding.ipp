@@ -23,21 +23,21 @@ GRADUS_BODY std::string doubt_of_order(std::span<const placeholder_info> wanted,
               "; give the components the placeholders' names if this is not meant");
 }
 
-// Whether one example of the placeholder has the numbers of this component in their order: the extents of one may be
-// several of the other ({28, 28} and {784}), but none may stand in another order ({32, 32, 3} and {3, 32, 32}).
-GRADUS_BODY bool same_order(const shape& placeholder, const extents& component) {
-  shape example = placeholder;
-  example.dims[0] = -example.dims[0];
-  const auto ends = [](int rank, auto extent) {
-    std::vector<std::int64_t> all;  // the number of elements before each axis that is not 1 ends, from the back
-    std::int64_t n = 1;
-    for (int i = rank; i-- > 0;)
-      if (const std::int64_t e = extent(i); e != 1) all.push_back(n *= e);
-    return all;
-  };
-  const auto a = ends(example.rank, [&](int i) -> std::int64_t { return example.dims[i]; });
-  const auto b = ends(component.rank, [&](int i) -> std::int64_t { return component[i]; });
-  return std::includes(a.begin(), a.end(), b.begin(), b.end()) || std::includes(b.begin(), b.end(), a.begin(), a.end());
+// Whether the component has the extents of the placeholder's example, but in another order ({3, 32, 32} for
+// {32, 32, 3}). Other extents of the same product are joined or cut ({28, 28} and {784}), which changes no order.
+GRADUS_BODY bool is_transposed(const shape& placeholder, const extents& component) {
+  std::vector<std::int64_t> a, b;  // the extents that are not 1
+  for (int i = 0; i < placeholder.rank; ++i)
+    if (const int e = placeholder.dims[i]; e != 1 && e != batch) a.push_back(e < 0 ? -e : e);
+  for (int i = 0; i < component.rank; ++i)
+    if (component[i] != 1) b.push_back(component[i]);
+  return a != b && a.size() == b.size() && std::is_permutation(a.begin(), a.end(), b.begin());
+}
+// The product of the extents before the batch.
+GRADUS_BODY std::int64_t examples_apart(const shape& placeholder) {
+  std::int64_t n = 1;
+  for (int i = 0; i < placeholder.rank && placeholder.dims[i] >= 0; ++i) n *= placeholder.dims[i];
+  return n;
 }
 
 GRADUS_BODY feed_plan match_feeds(std::span<const placeholder_info> wanted, const components& parts,
@@ -62,11 +62,11 @@ GRADUS_BODY feed_plan match_feeds(std::span<const placeholder_info> wanted, cons
     }
     const auto& c = parts[at];
     const bool same = c.type == p.type && is_batched(p.dims) && -count(p.dims) == count(c.dims);
-    if (same && p.dims[0] >= 0)  // the examples come one after another
+    if (same && examples_apart(p.dims) != 1)  // the examples come one after another
       raise(status::invalid_argument, text("placeholder \"", p.name, "\" is ", to_text(p.dims),
                                            ", and a dataset's batch is the first extent; make "
                                            "it the first, and transpose the placeholder"));
-    if (!same || (count(c.dims) != 0 && !same_order(p.dims, c.dims)))
+    if (!same || is_transposed(p.dims, c.dims))
       raise(status::invalid_argument,
             text("placeholder \"", p.name, "\" is ", name_of(p.type), " ", to_text(p.dims), ", but the dataset's \"",
                  c.name, "\" is ", name_of(c.type), " ", to_text(c.dims), " per example; make one as the other"));

@@ -87,7 +87,7 @@ public:
   double rate() const { return rate_; }
   std::int64_t saved_step() const { return saved_step_; }
   bool saves() const { return saves_ && settings_.saves; }
-  bool unsaved(std::int64_t step) const { return saves() && saved_step_ != step; }
+  bool unsaved(std::int64_t step) const { return saves() && (save_failed_ || saved_step_ != step); }
 
   // Locks the directory as long as the returned object lives; each save checks that it is still locked. Returns null
   // where the file system has no locks. Raises the errors of a directory_lock.
@@ -123,7 +123,7 @@ public:
     if (found) {
       for (const auto& w : warnings_of(*found)) warn_of(w);
       steps.restored();
-      saved_step_ = found->step;
+      saved_step_ = found->step, save_failed_ = false;
       say(restored_line(*found));
     } else if (only_reading)
       return false;
@@ -147,7 +147,7 @@ public:
   void distrust_memory() {
     if (saved_step_ >= 0) trusted_ = false;
   }
-  void forget_checkpoints() { saved_step_ = -1, trusted_ = false; }  // another session begins
+  void forget_checkpoints() { saved_step_ = -1, save_failed_ = trusted_ = false; }  // another session begins
 
   // ---- a run
   void tells_of_saves(told_of_saves* l) { listener_ = l; }  // null: none
@@ -183,8 +183,7 @@ public:
       if (write_guard* g = saves_->guard()) steps.guard(g), told_ = steps.guarded();
     }
     made_before_ = saves_made_;
-    steps_made_ = left_out_ = 0;
-    if (saves() && saved_step_ < 0) save();
+    if (saves() && (saved_step_ < 0 || save_failed_)) save();
     stop_ = false;  // a listener's stop at the first save is ignored
     hooks_.after_create_session();
   }
@@ -234,8 +233,9 @@ public:
 
   // Saves unsaved state if `may_save`, and waits for a save in progress.
   void finish(bool may_save = true) {
-    if (2 * left_out_ > steps_made_) warn_of(mostly_left_out(left_out_, steps_made_));
-    steps_made_ = left_out_ = 0;
+    constexpr std::int64_t enough = 16;  // a loss scale that settles leaves steps out, too
+    if (!told_left_out_ && steps_made_ >= enough && 2 * left_out_ > steps_made_)
+      told_left_out_ = true, warn_of(mostly_left_out(left_out_, steps_made_));
     if (!saves_) return;
     if (may_save && unsaved(steps_->global_step())) save();
     finish_saves();
@@ -272,8 +272,8 @@ public:
     const std::int64_t step = steps_->global_step();
     hooks_.before_save(step);
     if (listener_ != nullptr) listener_->before_save(step);
-    if (saves_->save(*list_, settings_.prefix(), step, {}, metric))
-      saved_step_ = step, saves_made_ += step > 0;
+    if (note_failure([&] { return saves_->save(*list_, settings_.prefix(), step, {}, metric); }))
+      saved_step_ = step, save_failed_ = false, saves_made_ += step > 0;
     else
       warn_of(text("step ", step, " is not saved: the save before it is still being written"));
     saved_at_ = clock_.elapsed();
@@ -291,14 +291,18 @@ public:
   }
 
 private:
-  // A save that was begun and failed later leaves its step unsaved.
-  void finish_saves() {
+  // Calls what may raise the error of a save that was begun before, whose step is then unsaved.
+  template <class F>
+  decltype(auto) note_failure(F f) {
     try {
-      saves_->finish();
+      return f();
     } catch (...) {
-      saved_step_ = -1;
+      save_failed_ = true;
       throw;
     }
+  }
+  void finish_saves() {
+    note_failure([&] { saves_->finish(); });
   }
 
   using hooks_type = typename Composition::hooks_type;
@@ -326,8 +330,8 @@ private:
   bool summarized_ = false;
   std::optional<double> metric_;
   std::int64_t saves_made_ = 0, made_before_ = 0;  // of steps above 0
-  std::int64_t steps_made_ = 0, left_out_ = 0;     // of this run; those that changed nothing
-  bool measured_ = false, told_of_best_ = false, watched_ = false;
+  std::int64_t steps_made_ = 0, left_out_ = 0;     // of all runs; those that changed nothing
+  bool measured_ = false, told_of_best_ = false, watched_ = false, save_failed_ = false, told_left_out_ = false;
   std::string doubted_;
 
   bool has_files() const { return settings_.has_files(); }

@@ -97,12 +97,14 @@ struct validation_calls {
   std::function<evaluation()> evaluate;
   std::function<void()> settle;                            // waits for saves that read the state
   std::function<void(std::optional<double> metric)> save;  // saves now, ranked by the metric if there is one
-  std::function<void(double value)> measured;  // ranks the newest checkpoint, and is for a schedule that observes
-  std::function<void(const std::string&)> say;
+  std::function<void(double value)> measured, watch;       // ranks the newest checkpoint; gives a schedule the value
+  std::function<void(const std::string&)> say, warn;
 };
 
-// Raises invalid_argument for a validation that would never happen, or would keep the worst checkpoints.
-void check_validation(const train_validation& v, std::int64_t max_steps, const keep_best& kept);
+// Raises invalid_argument for a validation that would keep the worst checkpoints.
+void check_validation(const train_validation& v, const keep_best& kept);
+// Raises invalid_argument for a schedule to which lower values are better where they are worse by the rule, or higher.
+[[noreturn]] void refuse_other_way(const stop_condition& c);
 
 class validated_steps {
 public:
@@ -172,7 +174,7 @@ void trainer<Source, Policies...>::train(Dataset&& data, const validated_train_o
   if (validation_ == nullptr) validation_ = std::make_shared<detail::validation_state>();
   const train_validation& v = options.validation;
   detail::validation_calls calls;
-  detail::check_validation(v, options.max_steps, config_.keep_checkpoint_best);
+  detail::check_validation(v, config_.keep_checkpoint_best);
   calls.evaluate = [&] {
     loop_.settle_saves();  // they read the validation's state, which is about to change
     return evaluate(v.data, v.evaluation);
@@ -183,8 +185,13 @@ void trainer<Source, Policies...>::train(Dataset&& data, const validated_train_o
   };
   calls.measured = [&](double value) {
     if (config_.keep_checkpoint_best.count > 0) measured(value);
+  };
+  calls.watch = [&]([[maybe_unused]] double value) {
     if constexpr (update_type::watches) watch(value);
   };
+  calls.warn = [&](const std::string& what) { loop_.warn_of(what); };
+  if constexpr (update_type::watches)
+    if (stepper_.optimizer().observes_other_way(v.stop_when.higher_is_better)) detail::refuse_other_way(v.stop_when);
   calls.say = [&](const std::string& line) { loop_.say(line); };
   detail::validated_run<stepper_type, decltype(loop_)> more(
       stepper_, loop_, options, detail::validated_steps(v, *validation_, state(), std::move(calls)));

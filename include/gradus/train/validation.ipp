@@ -89,20 +89,20 @@ GRADUS_BODY bool validation_state::ends(const stop_condition& c) const {
   return c.max_steps > 0 && last_step - best_step >= c.max_steps;
 }
 
-GRADUS_BODY void check_validation(const train_validation& v, std::int64_t max_steps, const keep_best& kept) {
+GRADUS_BODY void refuse_other_way(const stop_condition& c) {
+  raise(status::invalid_argument,
+        text("validation: to the schedule (reduce_on_plateau) ", c.higher_is_better ? "lower" : "higher",
+             " values are better, but by stop_when a ", c.higher_is_better ? "higher" : "lower", " \"", c.metric,
+             "\" is; give both one direction (plateau_mode::", c.higher_is_better ? "max" : "min", ")"));
+}
+
+GRADUS_BODY void check_validation(const train_validation& v, const keep_best& kept) {
   const stop_condition& c = v.stop_when;
   if (kept.count > 0 && kept.higher_is_better != c.higher_is_better)
     raise(status::invalid_argument, text("validation: keep_checkpoint_best keeps the checkpoints whose value is ",
                                          kept.higher_is_better ? "higher" : "lower", ", but by stop_when a ",
                                          c.higher_is_better ? "higher" : "lower", " \"", c.metric,
                                          "\" is better; give both one higher_is_better"));
-  if (max_steps > 0 && v.every_n_steps > max_steps)
-    raise(status::invalid_argument, text("validation: every_n_steps ", v.every_n_steps, " is above max_steps ",
-                                         max_steps, ", so nothing would be evaluated; give fewer steps"));
-  if (c.max_steps > 0 && c.max_steps < v.every_n_steps)
-    raise(status::invalid_argument, text("validation: stop_when counts steps, not evaluations: ", c.max_steps,
-                                         " without a better value are fewer than every_n_steps, ", v.every_n_steps,
-                                         "; give that number or more"));
   if (c.threshold && std::isnan(*c.threshold))
     raise(status::invalid_argument, "validation: stop_when has the threshold NaN, which no value passes");
 }
@@ -112,6 +112,10 @@ GRADUS_BODY validated_steps::validated_steps(const train_validation& v, validati
     : v_(&v), s_(&s), calls_(std::move(calls)) {
   if (v.every_n_steps <= 0)
     raise(status::invalid_argument, text("validation: expected every_n_steps above 0, got ", v.every_n_steps));
+  if (v.stop_when.max_steps > 0 && v.stop_when.max_steps < v.every_n_steps)
+    calls_.warn(text("validation: stop_when counts steps, not evaluations: with ", v.stop_when.max_steps,
+                     " the training ends at the first evaluation, every ", v.every_n_steps,
+                     " steps, that is not the best"));
   if (v.stop_when.max_steps < 0)
     raise(status::invalid_argument,
           text("validation: expected stop_when.max_steps to be 0 or more, got ", v.stop_when.max_steps));
@@ -133,6 +137,7 @@ GRADUS_BODY void validated_steps::validate(std::int64_t step) {
   const evaluation found = calls_.evaluate();
   const double value = found[v_->stop_when.metric];
   const bool better = s_->take(value, step, v_->stop_when.higher_is_better);
+  calls_.watch(value);  // the best values are those of a schedule that has seen it
   if (better && v_->restore_best) s_->best_values.keep(model_);
   changed_ = true;
   calls_.measured(value);
@@ -142,6 +147,9 @@ GRADUS_BODY void validated_steps::validate(std::int64_t step) {
 }
 
 GRADUS_BODY void validated_steps::finish(std::int64_t step, std::int64_t last) {
+  if (step >= last && s_->last_step < 0)
+    calls_.warn(
+        text("validation: nothing was evaluated until step ", step, ", because every_n_steps is ", v_->every_n_steps));
   if (puts_back(step, last)) {
     calls_.settle();
     if (s_->best_step != step) {

@@ -335,6 +335,11 @@ public:
     static_assert(watches, "gradus: no schedule of this update watches a value; reduce_on_plateau does.");
     each([&]<std::size_t I>() { std::get<I>(branches_).watch(value); });
   }
+  bool observes_other_way(bool higher_is_better) const {
+    bool some = false;
+    each([&]<std::size_t I>() { some = some || std::get<I>(branches_).observes_other_way(higher_is_better); });
+    return some;
+  }
   static constexpr bool watches = largest([]<class B>(std::type_identity<B>) {
                                     return std::size_t{observing_schedule<typename B::schedule_type>};
                                   }) != 0;

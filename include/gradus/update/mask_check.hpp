@@ -9,7 +9,7 @@
 namespace gradus::inline GRADUS_BUILD::detail {
 
 // The names of variables in a message, without a heap.
-struct quoted_names {
+struct names_in_message {
   short_text list;
   void add(std::string_view name) {
     if (list.size != 0) list.append(", ", 2);
@@ -28,7 +28,7 @@ void check_masks([[maybe_unused]] const Update& update, [[maybe_unused]] Each ea
     bool any = false, left = false, used[branches] = {};
     std::uint32_t unmatched[branches] = {};
     for (std::size_t b = 0; b < branches; ++b) unmatched[b] = update.masked_parts_of(b);
-    quoted_names names;
+    names_in_message names;
     each([&](std::string_view name, const extents& dims) {
       const bool frozen = update.frozen(name, dims);
       any = any || frozen, left = left || !frozen, used[update.branch_of(name, dims)] = true;

@@ -40,6 +40,14 @@ concept observing_schedule = rate_schedule<S> && requires(S& s, double value) {
 };
 
 namespace detail {
+// Returns whether the schedule, or a part of it, observes values that are better the other way than these.
+template <class S>
+constexpr bool observes_other_way(const S& schedule, bool higher_is_better) {
+  if constexpr (requires { schedule.observes_other_way(higher_is_better); })
+    return schedule.observes_other_way(higher_is_better);
+  else
+    return false;
+}
 // Returns the schedule's value in double; a user's function may return another type of number.
 template <class S>
 constexpr double value_at(const S& schedule, std::int64_t global_step) {
@@ -63,16 +71,22 @@ struct no_schedule {
 // The range of a setting of a schedule, for its check(): refuse_bound has it in words, check_bound as a comparison that
 // a NaN fails.
 enum class schedule_bound : unsigned char { positive, not_negative, share };
-[[noreturn, gnu::cold, gnu::noinline]] inline void refuse_bound(std::string_view schedule, std::string_view setting,
-                                                                schedule_bound bound, [[maybe_unused]] double found) {
-  const std::string_view words = bound == schedule_bound::positive       ? "finite and > 0"
-                                 : bound == schedule_bound::not_negative ? "finite and >= 0"
-                                                                         : "in [0, 1]";
+[[noreturn, gnu::cold, gnu::noinline]] inline void refuse_setting(std::string_view schedule, std::string_view setting,
+                                                                  std::string_view words,
+                                                                  [[maybe_unused]] double found) {
 #if defined(__cpp_exceptions)
   raise(status::invalid_argument, schedule, ": expected `", setting, "` ", words, ", found ", found);
 #else
   raise(status::invalid_argument, schedule, ": expected `", setting, "` ", words);
 #endif
+}
+[[noreturn, gnu::cold, gnu::noinline]] inline void refuse_bound(std::string_view schedule, std::string_view setting,
+                                                                schedule_bound bound, double found) {
+  refuse_setting(schedule, setting,
+                 bound == schedule_bound::positive       ? "finite and > 0"
+                 : bound == schedule_bound::not_negative ? "finite and >= 0"
+                                                         : "in [0, 1]",
+                 found);
 }
 constexpr void check_bound(std::string_view schedule, std::string_view setting, double x,
                            schedule_bound bound = schedule_bound::positive) {

@@ -225,6 +225,9 @@ public:
   void watch(double value) {
     if constexpr (observing_schedule<schedule_type>) schedule_.observe(value);
   }
+  bool observes_other_way(bool higher_is_better) const {
+    return detail::observes_other_way(schedule_, higher_is_better);
+  }
 
   // True if a sparse gradient also moves the rows that it does not list. Most rules never do; this is known when
   // compiling.

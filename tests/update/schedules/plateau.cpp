@@ -134,7 +134,7 @@ TEST_CASE("a factor that would not reduce is refused") {
     CHECK_THROWS_AS(s.observe(1), invalid_argument);
   }
   reduce_on_plateau s{.factor = 1.5};
-  CHECK_THROWS_WITH(s.observe(1), "reduce_on_plateau: expected factor < 1 and >= 0, found 1.5");
+  CHECK_THROWS_WITH(s.observe(1), "reduce_on_plateau: expected `factor` >= 0 and < 1, found 1.5");
 }
 
 TEST_CASE("its state goes into a checkpoint and comes back") {

@@ -158,11 +158,16 @@ GRADUS_BODY void early_stopping_hook::after_run(run_context& c, const run_values
 
 GRADUS_BODY void early_stopping_hook::end(hooked_session&) const {
   if (!o_.is_chief || o_.eval_dir.empty()) return;
-  const eval_metrics all = read_eval_metrics(o_.eval_dir, o_.files);
-  if (all.lower_bound(o_.min_steps) != all.end()) return;
-  const std::string what = text("early stopping: \"", o_.eval_dir, "\" has no evaluation",
-                                o_.min_steps > 0 ? text(" of step ", o_.min_steps, " or later") : "",
-                                ", so nothing was decided; look at eval_dir, and whether an evaluator writes there");
+  std::string what;
+  try {
+    const eval_metrics all = read_eval_metrics(o_.eval_dir, o_.files);
+    if (all.lower_bound(o_.min_steps) != all.end()) return;
+    what = text("has no evaluation", o_.min_steps > 0 ? text(" of step ", o_.min_steps, " or later") : "",
+                ", so nothing was decided; look at eval_dir, and whether an evaluator writes there");
+  } catch (const error& e) {  // the training is over, and other hooks have to end
+    what = text("was not read at the end: ", e.what());
+  }
+  what = text("early stopping: \"", o_.eval_dir, "\" ", what);
   if (o_.sink)
     o_.sink(what);
   else

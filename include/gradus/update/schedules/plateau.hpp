@@ -39,17 +39,20 @@ struct reduce_on_plateau {
   std::int64_t cooldown_left = 0;
 
   constexpr void check() const {
-    if (!(factor < 1 && factor >= 0))
-      raise(status::invalid_argument, "reduce_on_plateau: expected factor < 1 and >= 0, found ", factor);
+    check_factor();
     detail::check_bound("reduce_on_plateau", "threshold", threshold, detail::schedule_bound::not_negative);
     if (threshold_mode == plateau_threshold::relative && !(threshold < 1))
-      raise(status::invalid_argument, "reduce_on_plateau: expected threshold < 1, found ", threshold,
-            ": it is a share of the best value, 1 % is 0.01");
+      detail::refuse_setting("reduce_on_plateau", "threshold", "< 1, a share of the best value (1 % is 0.01)",
+                             threshold);
   }
   constexpr double operator()(std::int64_t) const { return rate; }
+  // Returns whether the values that it observes are better the other way than these.
+  constexpr bool observes_other_way(bool higher_is_better) const {
+    return (mode == plateau_mode::max) != higher_is_better;
+  }
 
   constexpr void observe(double value) {
-    check();
+    check_factor();  // check() looks at all, where an update is made; here it would cost a board 2 KB
     const bool better = is_better(value);
     if (better) best = value;
     bad_observations = better ? 0 : bad_observations + 1;
@@ -72,6 +75,9 @@ struct reduce_on_plateau {
   }
 
 private:
+  constexpr void check_factor() const {
+    if (!(factor < 1 && factor >= 0)) detail::refuse_setting("reduce_on_plateau", "factor", ">= 0 and < 1", factor);
+  }
   constexpr double worst() const {
     return mode == plateau_mode::min ? portable_math::infinity : -portable_math::infinity;
   }

@@ -68,6 +68,9 @@ struct schedule_sequence {
   {
     detail::observe_all(value, first, next);
   }
+  constexpr bool observes_other_way(bool higher) const {
+    return detail::observes_other_way(first, higher) || detail::observes_other_way(next, higher);
+  }
   void restart()
     requires(observing_schedule<First> || observing_schedule<Next>)
   {
@@ -111,6 +114,7 @@ struct scaled_schedule {
   {
     schedule.observe(value);
   }
+  constexpr bool observes_other_way(bool higher) const { return detail::observes_other_way(schedule, higher); }
   void restart()
     requires observing_schedule<S>
   {
@@ -144,6 +148,9 @@ struct schedule_product {
     requires(observing_schedule<A> || observing_schedule<B>)
   {
     detail::observe_all(value, a, b);
+  }
+  constexpr bool observes_other_way(bool higher) const {
+    return detail::observes_other_way(a, higher) || detail::observes_other_way(b, higher);
   }
   void restart()
     requires(observing_schedule<A> || observing_schedule<B>)
