@@ -89,6 +89,19 @@ TEST_CASE("an error ends the waits of others, which name who failed; so does a p
   }
 }
 
+TEST_CASE("what a failed rank had sent, and nobody had taken, is withdrawn: its receiver is told") {
+  thread_ranks ranks(2, "worker", {});
+  rank_network &a = ranks.end_of(0), &b = ranks.end_of(1);
+  const int number = 1;
+  int got = 7;
+  a.send(1, sent(number));
+  a.fail(std::make_exception_ptr(std::runtime_error("it broke")));
+  CHECK(
+      says(message_of(status::aborted, [&] { b.wait(b.receive(0, room(got))); }),
+           "the cluster has ended, while worker 1 waited for the gradients of others: worker 0 has failed: it broke"));
+  CHECK(got == 7);
+}
+
 TEST_CASE("a message of another length is an error of its receiver") {
   thread_ranks ranks(2, "worker", {});
   std::string said;

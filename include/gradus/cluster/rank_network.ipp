@@ -117,8 +117,10 @@ GRADUS_BODY void thread_ranks::one_end::wait(std::size_t number) {
     all_->wait_until(lock, rank_, "its gradients to be taken",
                      [&] { return what.message < c.first || at().is_taken || check_gone(); });
   } else {
-    all_->wait_until(lock, rank_, "the gradients of others",
-                     [&] { return what.message < c.first + c.messages.size() || check_gone(); });
+    // A message before the first was withdrawn: its sender has failed.
+    all_->wait_until(lock, rank_, "the gradients of others", [&] {
+      return (what.message >= c.first && what.message < c.first + c.messages.size()) || check_gone();
+    });
     const std::span<const std::byte> bytes = at().bytes;
     if (bytes.size() != what.into.size())
       raise(status::internal, text(all_->name_of(what.other), " sent ", bytes.size(), " bytes to ",
