@@ -4,6 +4,8 @@
 
 #include <string>
 
+#include "refused_graph.hpp"
+
 using namespace gradus;
 
 namespace {
@@ -17,16 +19,6 @@ inline constexpr card crossed_card{.name = "Crossed", .operands = 2, .infer = []
                                    }};
 constexpr value twice(value x, std::string_view name = {}) { return x.g->add(double_card, {x}, name); }
 
-template <class F>
-std::string refusal_of(F build) {
-  try {
-    graph g;
-    build(g);
-  } catch (const invalid_argument& e) {
-    return e.what();
-  }
-  return "";
-}
 constexpr bool builds_in_constant_evaluation() {
   graph g(mode::predict);
   const value x = g.placeholder("x", {batch, 3});

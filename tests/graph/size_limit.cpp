@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "refused_graph.hpp"
+
 using namespace gradus;
 
 namespace {
@@ -33,16 +35,6 @@ static_assert(!detail::is_table({1, side, side}) && !detail::is_table({side, sid
 static_assert(!detail::is_table({side * batch, side}) && !detail::is_table({-most - 1}) &&
               !detail::is_table({0, side, side}));
 
-template <class F>
-std::string refusal_of(F build) {
-  try {
-    graph g;
-    build(g);
-  } catch (const invalid_argument& e) {
-    return e.what();
-  }
-  return "";
-}
 const std::string in_32_bits =
     " has more than 2147483647 elements, which this op counts in 32 bits; choose smaller extents, or compute it in "
     "parts";

@@ -43,6 +43,12 @@ constexpr std::int64_t count(const shape& s) {
   for (int i = 0; i < s.rank; ++i) n *= s.dims[i];
   return n;
 }
+// Returns the product of the extents before the one that depends on the batch.
+constexpr std::int64_t before_batch(const shape& s) {
+  std::int64_t n = 1;
+  for (int i = 0; i < s.rank && s.dims[i] >= 0; ++i) n *= s.dims[i];
+  return n;
+}
 // Returns how many extents depend on the batch size; a tensor has at most one.
 constexpr int batch_extents(const shape& s) {
   int n = 0;

@@ -65,12 +65,6 @@ constexpr batch_share share_of(const node& n, bool of_each, const char* shares, 
   return mixture;
 }
 
-// Returns the product of the extents before the one that depends on the batch.
-constexpr std::int64_t before_batch(const shape& s) {
-  std::int64_t n = 1;
-  for (int i = 0; i < s.rank && s.dims[i] >= 0; ++i) n *= s.dims[i];
-  return n;
-}
 // Whether a batched result has, for one example, numbers of others: in memory, where an input's examples do not stand
 // one after another, or by what an op computes along the batch.
 constexpr bool crosses_examples(const graph_view& v, const node& n, const int* from) {

@@ -33,13 +33,6 @@ GRADUS_BODY bool is_transposed(const shape& placeholder, const extents& componen
     if (component[i] != 1) b.push_back(component[i]);
   return a != b && a.size() == b.size() && std::is_permutation(a.begin(), a.end(), b.begin());
 }
-// The product of the extents before the batch.
-GRADUS_BODY std::int64_t examples_apart(const shape& placeholder) {
-  std::int64_t n = 1;
-  for (int i = 0; i < placeholder.rank && placeholder.dims[i] >= 0; ++i) n *= placeholder.dims[i];
-  return n;
-}
-
 GRADUS_BODY feed_plan match_feeds(std::span<const placeholder_info> wanted, const components& parts,
                                   std::int64_t batch_size) {
   bool by_name = false;
@@ -62,7 +55,7 @@ GRADUS_BODY feed_plan match_feeds(std::span<const placeholder_info> wanted, cons
     }
     const auto& c = parts[at];
     const bool same = c.type == p.type && is_batched(p.dims) && -count(p.dims) == count(c.dims);
-    if (same && examples_apart(p.dims) != 1)  // the examples come one after another
+    if (same && before_batch(p.dims) != 1)  // the examples come one after another
       raise(status::invalid_argument, text("placeholder \"", p.name, "\" is ", to_text(p.dims),
                                            ", and a dataset's batch is the first extent; make "
                                            "it the first, and transpose the placeholder"));
