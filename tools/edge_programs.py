@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Writes the table of docs/edge.md that says what programs of tests/edge take on a board: flash and ram of the images in a
-build, the stack, and the instructions of a step, which qemu counts.
+build, the stack, and the instructions of a step, which qemu counts; and, under "What it costs", the table of train.cpp with -Os and
+-O3 and the sentence about layers.cpp.
 
-    tools/edge_programs.py build/g++             writes (the targets edge_*_m4f and edge_*_m3 have to be built)
+    tools/edge_programs.py build/g++             writes (the targets edge_*_m4f, edge_*_m3 and edge_train_*_O3 have to be built)
     tools/edge_programs.py build/g++ --check     tells whether the page is current, within 3 % (compilers differ): flash and
                                                  ram are measured again where there is an image, and stack and instructions on the page are those
                                                  that the program's budgets allow
@@ -65,6 +66,32 @@ def near(words, bytes_now):
     return bytes_now is None or abs(float(words.split()[0]) * 1000 - bytes_now) <= max(0.03 * bytes_now, 100)
 
 
+# What stands under "What it costs": pieces of text, with bytes between them (None where a build of a sample has no image).
+def what_it_costs():
+    table = ["| | flash, `-Os` | flash, `-O3` | ram |\n|---|---|---|---|\n"]
+    for said, board in (("Cortex-M4F", "m4f"), ("Cortex-M3 (no FPU)", "m3")):
+        small, ram = sizes("train", board, may_lack=check)
+        fast, _ = sizes("train", f"{board}_O3")
+        table += [f"| {said} | ", small, " | ", fast, " | ", ram, " |\n"]
+    yield "train", table
+    yield "layers", ["`tests/edge/layers.cpp` (embedding, layer_norm, batch_norm, gelu, dropout, softmax loss, clip, average, a metric; two "
+                     "dense layers) takes ", sizes("layers", "m4f")[0], " of flash on the M4F and ",
+                     sizes("layers", "m3", may_lack=check)[0], " on the M3.\n"]
+
+
+def costs_place(name):
+    begins = f"<!-- made by tools/edge_programs.py: {name} -->\n"
+    c = text.index(begins) + len(begins)
+    return c, text.index(f"<!-- end of {name} -->\n", c)
+
+
+def current(pieces, there):
+    """Whether the page's text has these pieces, and sizes near these bytes."""
+    pattern = "".join(re.escape(p) if isinstance(p, str) else r"(\d+\.\d KB)" for p in pieces)
+    found = re.fullmatch(pattern, there)
+    return found and all(map(near, found.groups(), (p for p in pieces if not isinstance(p, str))))
+
+
 rows, wrong = [], []
 for file in sorted((root / "tests/edge").glob("*.cpp")):
     source = file.read_text()
@@ -86,10 +113,19 @@ for file in sorted((root / "tests/edge").glob("*.cpp")):
                          f"of stack and {budget} instructions, it has {row}; run tools/edge_programs.py BUILD")
 if check:
     wrong += [f"docs/edge.md: {name}.cpp says nothing of a table, and is in it" for name in on_page]
+    for name, pieces in what_it_costs():
+        c, d = costs_place(name)
+        if not current(pieces, text[c:d]):
+            expected = "".join(p if isinstance(p, str) else "(not built) KB" if p is None else f"{p / 1000:.1f} KB" for p in pieces)
+            wrong.append(f"docs/edge.md: expected, within 3 %:\n{expected}it has:\n{text[c:d]}run tools/edge_programs.py BUILD")
     print(*wrong, sep="\n", end="\n" if wrong else "")
     sys.exit(1 if wrong else 0)
 table = "| program | policies | flash, M4F | flash, M3 | ram | stack, M4F | instructions | time, estimate | energy, estimate |\n"
 table += "|---|---|--:|--:|--:|--:|--:|--:|--:|\n"
 table += "".join("| " + " | ".join(cells) + " |\n" for _, cells in sorted(rows))
-page.write_text(text[:a] + table + text[b:])
+text = text[:a] + table + text[b:]
+for name, pieces in what_it_costs():
+    c, d = costs_place(name)
+    text = text[:c] + "".join(p if isinstance(p, str) else f"{p / 1000:.1f} KB" for p in pieces) + text[d:]
+page.write_text(text)
 print(table, end="")

@@ -11,6 +11,8 @@ Laws:
   doors       each foreign library is included by one header (DOORS below)
   edge core   the headers of tools/edge_core.txt reach no header outside the edge core, none of EDGE_FORBIDS, and the
               edge core has no bare `throw`, `try`, `dynamic_cast` or `typeid` outside base/error.hpp
+  first       the first include of a header is one of the library's, so that base/build.hpp, which undoes or refuses
+              vendors' macros, is read before the standard library
   bodies      x.ipp holds bodies that x.hpp declares; x.hpp includes it at its end, a file of compiled/ too
   build       everything stands in the inline namespace of the build (base/build.hpp), or says that it is of every build
   umbrella    what gradus.hpp includes, through others too, brings none of UMBRELLA_FORBIDS
@@ -41,6 +43,7 @@ DOORS = {
     "CBLAS": (("cblas",), "cpu/cblas.hpp"),
     "oneDNN": (("oneapi/", "dnnl"), "cpu/onednn.hpp"),
 }
+BEFORE_ALL = ("base/compiler.hpp",)  # what base/build.hpp itself begins with
 # These stand in no header at all: a library does not bring a test framework or a command line.
 NEVER = ("doctest", "CLI/", "benchmark/", "bits/")
 EDGE_FORBIDS = ("iostream", "istream", "ostream", "sstream", "fstream", "iomanip", "filesystem", "regex", "locale",
@@ -152,12 +155,16 @@ def check(root):
                 found.append((shown, number, "build", "write `namespace gradus::inline GRADUS_BUILD {` (base/build.hpp)"))
         if "#pragma once" not in text:
             found.append((shown, 1, "floors", "no #pragma once"))
+        first = True
         for number, line in enumerate(lines, 1):
             match = INCLUDE.match(line)
             if not match:
                 continue
             quote, what = match.groups()
             where = (shown, number)
+            if first and quote == "<" and path.endswith(".hpp") and header not in BEFORE_ALL:
+                found.append((*where, "first", "include base/build.hpp before the standard library"))
+            first = False
             if quote == '"':
                 target = os.path.relpath(os.path.join(os.path.dirname(path), what), base).replace(os.sep, "/")
                 if target[:-4] + ".hpp" == header and header[:-4] + ".ipp" in bodies:
@@ -347,7 +354,7 @@ def self_test():
         "rooms.txt": "base:\ngraph: base\nops: base graph\ntensor: base\ncheckpoint: base\ntesting: base graph ops\n",
         "tools/edge_core.txt": "room base\nroom graph\n",
         "include/gradus/gradus.hpp": '#pragma once\n#include "base/good.hpp"\n',
-        "include/gradus/base/good.hpp": "#pragma once\n#include <vector>\n// throw away: a comment is no throw\n",
+        "include/gradus/base/good.hpp": '#pragma once\n#include "version.hpp"\n\n#include <vector>\n// throw away: a comment is no throw\n',
         "tests/base/good.cpp": "",
         "include/gradus/base/older.hpp": old,
         "include/gradus/base/version.hpp": "#pragma once\n#define GRADUS_VERSION_MAJOR 3\n",
@@ -376,6 +383,7 @@ def self_test():
         ("include/gradus/base/toss.hpp", "#pragma once\n\ninline void f() { throw 1; }\n", 3, "edge core"),
         ("include/gradus/graph/leave.hpp", '#pragma once\n#include "../ops/o.hpp"\n', 2, "edge core"),
         ("include/gradus/base/good.hpp", "#pragma once\nnamespace gradus::detail {\n}\n", 2, "build"),
+        ("include/gradus/ops/early.hpp", "#pragma once\n\n#include <vector>\n", 3, "first"),
         ("include/gradus/base/lonely.hpp", "#pragma once\n", 1, "mirror"),
         ("tests/base/orphan.cpp", "", 1, "mirror"),
         ("tests/base/good.cpp", "\n// as in base/gone.hpp\n", 2, "references"),

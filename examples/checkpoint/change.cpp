@@ -67,6 +67,20 @@ bool drop(opened& c, const std::vector<std::string>& patterns) {
   }
   return !patterns.empty();
 }
+
+// A delta is converted as it is or not at all: it has rows instead of tensors, and a checksum of all that it has.
+void refuse_for_delta(const settings& s, const opened& c, const destination& to,
+                      const std::vector<std::string>& dropped) {
+  const char* const what = !dropped.empty()              ? "--drop would take something out of it"
+                           : s.names                     ? "--names would give its tensors other names"
+                           : codec_of(to) == flash_image ? "a board's flash has a place only for whole tensors"
+                                                         : nullptr;
+  if (what != nullptr)
+    gradus::raise(gradus::status::failed_precondition,
+                  gradus::text("\"", c.what.path, "\" is a delta, and ", what,
+                               "; compact it with its base first (gradus-checkpoint compact BASE DELTA... -o TO), then "
+                               "convert the result"));
+}
 }  // namespace
 
 int convert(const settings& s, const std::string& from, destination to, const std::vector<std::string>& dropped) {
@@ -76,27 +90,29 @@ int convert(const settings& s, const std::string& from, destination to, const st
     const auto name = std::string(gradus::file_name_of(found.path));
     to.path = gradus::join_path(
         to.path, gradus::detail::stem_of(name, known != nullptr ? known->extension : flash_extension).value_or(name));
-    if (to.codec.empty())
-      gradus::raise(gradus::status::invalid_argument, "a directory says no format: give --to CODEC");
+    if (to.codec.empty()) throw usage_error("a directory says no format: give --to CODEC");
   }
   const bool reads = found.codec == "tensor_bundle", writes = codec_of(to) == "tensor_bundle";
   if (s.names && reads == writes)
-    gradus::raise(gradus::status::invalid_argument,
-                  reads ? "--names maps between TensorFlow's names and ours, but both sides are a tensor_bundle; "
-                          "convert to flat_binary first"
-                        : "--names maps between TensorFlow's names and ours, but neither side is a tensor_bundle; "
-                          "leave it out");
-  auto c = open(from, reads ? s.names : naming{});
+    throw usage_error(reads ? "--names maps between TensorFlow's names and ours, but both sides are a tensor_bundle; "
+                              "convert to flat_binary first"
+                            : "--names maps between TensorFlow's names and ours, but neither side is a tensor_bundle; "
+                              "leave it out");
   if (writes) to.names = s.names;
+  check_options(to);
+  auto c = open(from, reads ? s.names : naming{});
+  if (gradus::is_delta(c.content)) refuse_for_delta(s, c, to, dropped);
   if (to.names) check_names(c.content, *to.names, false);
   const bool changed = drop(c, dropped);
-  if (!c.warning.empty()) std::fprintf(stderr, "gradus-checkpoint: warning: %s\n", visible(c.warning, true).c_str());
+  if (!c.warning.empty()) std::fprintf(stderr, "gradus-checkpoint: warning: %s\n", visible(c.warning).c_str());
   if (!changed && reads && !s.names)
     if (const auto again = write_again(c, to)) return done(s, *again, c.content);
   return done(s, write(c.content, to), c.content);
 }
 
-int compact(const settings& s, const std::vector<std::string>& chain, const destination& to) {
+int compact(const settings& s, const std::vector<std::string>& chain, destination to) {
+  to.names = s.names;
+  check_options(to);
   std::vector<opened> files;
   for (const auto& path : chain) {
     files.push_back(open(path));
@@ -105,6 +121,7 @@ int compact(const settings& s, const std::vector<std::string>& chain, const dest
   std::vector<gradus::named_snapshot> snapshots;
   for (const auto& f : files) snapshots.push_back({f.what.path, &f.content});
   const auto whole = gradus::compact(snapshots.front(), std::span(snapshots).subspan(1));
+  if (to.names) check_names(whole.content, *to.names, false);
   return done(s, write(whole.content, to), whole.content);
 }
 

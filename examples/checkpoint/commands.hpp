@@ -24,6 +24,6 @@ int verify(const settings& s, const std::vector<std::string>& paths);
 
 // change.cpp
 int convert(const settings& s, const std::string& from, destination to, const std::vector<std::string>& dropped);
-int compact(const settings& s, const std::vector<std::string>& chain, const destination& to);
+int compact(const settings& s, const std::vector<std::string>& chain, destination to);
 
 }  // namespace tool

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <gradus/base/sort.hpp>
+#include <gradus/checkpoint/folder.hpp>
 #include <gradus/codec/all_codecs.hpp>
 #include <gradus/codec/open.hpp>
 #include <set>
@@ -78,11 +79,12 @@ std::vector<std::string> write_shards_of(const Codec& c, snapshot content, const
 
 // An image has no metadata. What every checkpoint has of them is no loss; others are named.
 std::string write_image(const snapshot& content, const destination& to) {
-  if (to.shards != 0) raise(status::invalid_argument, "the image of a flash is one file; leave --shards out");
   const std::string path = stem_at(to.path, flash_extension) + std::string(flash_extension);
   if (!to.overwrite && posix{}.exists(path) == 0)
     raise(status::already_exists, text("\"", path, "\" exists; name another file or directory, or use --force"));
-  const auto image = write_flash_image(content, to.flash);
+  const flash_geometry otherwise;
+  const auto image = write_flash_image(
+      content, {to.sector_bytes.value_or(otherwise.sector_bytes), to.sectors.value_or(otherwise.sectors)});
   make_directories(posix{}, directory_of(path));
   const std::span<const std::byte> bytes(image);
   publish(posix{}, path, byte_pieces(&bytes, 1));
@@ -116,10 +118,9 @@ void check_names(const snapshot& content, const tensorflow_names& names, bool th
   if (others.empty()) return;
   std::string said;
   for (const auto& o : others) said += text(said.empty() ? "" : ", ", o);
-  raise(status::invalid_argument,
-        text("--names says ", optimizer, ", but no slot is called so; there are slots of ", said, " (\"", example,
-             "\"); give --names tensorflow:", *others.begin(), ", or tensorflow:", names.optimizer,
-             ",called=", *others.begin(), " if that is what TensorFlow's optimizer was called"));
+  throw usage_error(text("--names says ", optimizer, ", but no slot is called so; there are slots of ", said, " (\"",
+                         example, "\"); give --names tensorflow:", *others.begin(), ", or tensorflow:", names.optimizer,
+                         ",called=", *others.begin(), " if that is what TensorFlow's optimizer was called"));
 }
 
 detected_checkpoint detect(const std::string& path) {
@@ -132,14 +133,20 @@ opened try_open(const std::string& path, const naming& names) {
   opened out;
   out.what = detect(path);
   if (names && out.what.codec != tensor_bundle::name)
-    raise(status::invalid_argument,
-          text("--names maps names of a tensor_bundle, but \"", path, "\" is ", out.what.codec, "; leave it out"));
-  const auto say_it_moved = [&out] {
-    if (!out.what.warning.empty()) out.warning += text(out.warning.empty() ? "" : "; ", out.what.warning);
+    throw usage_error(
+        text("--names maps names of a tensor_bundle, but \"", path, "\" is ", out.what.codec, "; leave it out"));
+  const auto warn = [&out](const std::string& what) {
+    if (!what.empty()) out.warning += text(out.warning.empty() ? "" : "; ", what);
   };
   if (out.what.codec == flash_image) {
-    auto held = std::make_shared<std::pair<decltype(read_file(posix{}, path)), decoded>>();
-    held->first = read_file(posix{}, path), held->second = read_flash_image(held->first, limits);
+    // Before the bytes take memory: no image is so large, whatever the limits allow.
+    if (const auto bytes = detail::head_of(posix{}, path, 0).size; bytes > INT32_MAX) {
+      out.kind = status::failed_precondition;
+      out.problem = text("it has ", bytes, " bytes; the image of a flash has less than 2 GiB");
+      return out;
+    }
+    auto held = std::make_shared<std::pair<std::vector<std::byte>, decoded>>();
+    held->first = read_file(posix{}, path, limits), held->second = read_flash_image(held->first, limits);
     out.content = held->second.content, out.problem = held->second.problem, out.kind = held->second.kind;
     out.keep = std::move(held);
     return out;
@@ -153,7 +160,8 @@ opened try_open(const std::string& path, const naming& names) {
         open_as(codec, out);
       }
   });
-  say_it_moved();
+  warn(out.what.warning);
+  if (out.problem.empty() && is_directory(path)) warn(detail::wrong_step(out.what.path, out.content));
   return out;
 }
 opened open(const std::string& path, const naming& names) {
@@ -199,10 +207,20 @@ std::string codec_of(const destination& to) {
              ".safetensors, .npz, .index or .flash"));
 }
 
+void check_options(const destination& to) {
+  const auto codec = codec_of(to);
+  const bool is_image = codec == flash_image;
+  if (to.names && codec != tensor_bundle::name)
+    throw usage_error(text("--names maps names of a tensor_bundle, but ", codec,
+                           " is written; leave it out, or give --to tensor_bundle"));
+  if (is_image && to.shards != 0) throw usage_error("the image of a flash is one file; leave --shards out");
+  if (!is_image && (to.sector_bytes || to.sectors))
+    throw usage_error(text("--sector-bytes and --sectors are of the image of a flash, but ", codec,
+                           " is written; leave them out, or give --to flash_image"));
+}
+
 std::vector<std::string> write(snapshot content, const destination& to) {
   const auto codec = codec_of(to);
-  if (to.names && codec != tensor_bundle::name)
-    raise(status::invalid_argument, text("--names maps names of a tensor_bundle, but ", codec, " is written"));
   if (codec == tensor_bundle::name)
     return write_as(tensor_bundle{.shards = std::max(1, to.shards), .names = to.names}, std::move(content), to,
                     tensor_bundle::extension);
@@ -267,7 +285,7 @@ directory look_into(const std::string& path) {
   try {
     if (auto found = read_state_file(posix{}, path)) state = std::move(*found), out.has_state = true;
   } catch (const error& e) {
-    out.has_state = true, out.state_problem = e.what();
+    out.has_state = true, out.state_problem = e.what(), out.state_kind = e.kind();
   }
 
   std::set<std::string> paths;
@@ -276,10 +294,10 @@ directory look_into(const std::string& path) {
     listed item;
     item.path = listed_path(posix{}, path, name, item.warning);
     try {
-      const auto found = detect_checkpoint(item.path, posix{});
+      const auto found = detect(item.path);
       item.codec = found.codec, item.each = found.each, item.path = found.path;
     } catch (const error& e) {
-      item.problem = e.what();
+      item.problem = e.what(), item.kind = e.kind();
     }
     if (!paths.insert(item.path).second) return;
     item.step = checkpoint_step(name);
@@ -287,10 +305,12 @@ directory look_into(const std::string& path) {
   };
   for (const auto& name : state.all) add(name);
   for (const auto& [name, metric] : state.best) add(name);
+  auto proofs = detail::known_proofs();
+  proofs.push_back(flash_extension);
   for (const auto& name : names)
-    for (const std::string_view proof : detail::known_proofs()) {
+    for (const std::string_view proof : proofs) {
       const auto stem = detail::stem_of(name, proof);
-      if (!stem) continue;
+      if (!stem || is_directory(join_path(path, name))) continue;
       const bool shard = stem->size() > 15 && detail::is_checkpoint_suffix(stem->substr(stem->size() - 15), "") &&
                          has(stem->substr(0, stem->size() - 15) + ".shards");
       if (!shard) add(proof == ".index" ? *stem : name);
@@ -302,9 +322,13 @@ directory look_into(const std::string& path) {
     const auto* known = detail::find_known_codec(item.codec);
     const std::string extension(known != nullptr ? known->extension : "");
     const auto stem = stem_at(name, extension);
+    const auto is_of_it = [&](const std::string& file) {
+      if (known == nullptr && file == name) return true;  // a flash image, or a file of another program
+      return file.starts_with(stem) && !is_temporary(file) &&
+             detail::is_checkpoint_suffix(std::string_view(file).substr(stem.size()), extension);
+    };
     for (const auto& file : names)
-      if (file.starts_with(stem) && !is_temporary(file) &&
-          detail::is_checkpoint_suffix(std::string_view(file).substr(stem.size()), extension)) {
+      if (is_of_it(file)) {
         item.files.push_back(file);
         item.bytes += detail::head_of(posix{}, join_path(path, file), 0).size;
         owned.insert(file);

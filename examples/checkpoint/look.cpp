@@ -1,5 +1,6 @@
 // The commands that only read.
 #include <gradus/checkpoint/delta.hpp>
+#include <gradus/checkpoint/folder.hpp>
 
 #include <ctime>
 #include <map>
@@ -62,9 +63,14 @@ void put_codec(json_out& j, const std::string& codec, const std::string& each) {
   j.put("codec", codec);
   if (!each.empty()) j.put("each", each);
 }
+// What `list` says of a checkpoint that it cannot open.
+std::string remark_of(gradus::status kind) {
+  return kind == gradus::status::not_found ? "MISSING" : kind == gradus::status::data_loss ? "DAMAGED" : "UNREAD";
+}
 }  // namespace
 
 int list(const settings& s, const std::string& path) {
+  if (s.names) throw usage_error("--names maps names of tensors, and `list` shows none; leave it out");
   const auto d = look_into(path);
   if (!d.has_state && d.checkpoints.empty())
     gradus::raise(gradus::status::not_found, text("there are no checkpoints in \"", path, "\"; check the path"));
@@ -92,7 +98,7 @@ int list(const settings& s, const std::string& path) {
   }
   std::vector<std::vector<std::string>> rows = {{"checkpoint", "codec", "+step", "+size", "+files", "saved", ""}};
   for (const auto& c : d.checkpoints) {
-    std::string remark = !c.problem.empty() ? "MISSING" : c.newest ? "newest" : "";
+    std::string remark = !c.problem.empty() ? remark_of(c.kind) : c.newest ? "newest" : "";
     const auto add = [&](const std::string& what) { remark += (remark.empty() ? "" : ", ") + what; };
     if (c.metric) add(text("best: ", *c.metric));
     if (!c.warning.empty()) add("moved");
@@ -102,7 +108,7 @@ int list(const settings& s, const std::string& path) {
                     size_text(c.bytes), text(c.files.size()), c.saved_at ? time_text(*c.saved_at) : "", remark});
   }
   print(table(rows));
-  if (!d.state_problem.empty()) print(visible(d.state_problem, true) + '\n');
+  if (!d.state_problem.empty()) print(visible(d.state_problem) + '\n');
   for (const auto& f : d.leftovers) print("left over: " + visible(f) + '\n');
   return 0;
 }
@@ -174,18 +180,23 @@ int show(const settings& s, const std::string& path, std::size_t values, const s
   print(visible(c.what.path) + "\n  codec " + codec_text(c.what.codec, c.what.each) + ", step " + text(content.step) +
         '\n');
   for (const auto& [key, value] : content.about) print("  " + visible(key) + ": " + visible(value) + '\n');
-  if (!c.warning.empty()) print("  warning: " + visible(c.warning, true) + '\n');
+  if (!c.warning.empty()) print("  warning: " + visible(c.warning) + '\n');
   print(text("  ", content.records.size(), " tensors, ", numbers, " elements, ", size_text(bytes), "\n\n"));
   print(table(rows) + (listing.empty() ? "" : "\n" + listing));
   return 0;
 }
 
 int diff(const settings& s, const std::string& a, const std::string& b, const tolerance& allowed) {
+  bool mapped = false;
   const auto read = [&](const std::string& path) {
-    const auto found = detect(path);
-    return open(path, found.codec == "tensor_bundle" ? s.names : naming{});
+    const bool is_bundle = detect(path).codec == "tensor_bundle";
+    mapped = mapped || is_bundle;
+    return open(path, is_bundle ? s.names : naming{});
   };
   const auto left = read(a), right = read(b);
+  if (s.names && !mapped)
+    throw usage_error(text("--names maps names of a tensor_bundle, but \"", a, "\" is ", left.what.codec, " and \"", b,
+                           "\" is ", right.what.codec, "; leave it out"));
   std::map<std::string_view, std::pair<const record*, const record*>> all;
   for (const auto& r : left.content.records) all[r.name].first = &r;
   for (const auto& r : right.content.records) all[r.name].second = &r;
@@ -283,54 +294,75 @@ int diff(const settings& s, const std::string& a, const std::string& b, const to
 namespace {
 struct verdict {
   std::string path, codec, problem, warning;
+  gradus::status kind = {};  // of the problem
   std::uint64_t tensors = 0, opaque = 0;
-  gradus::status kind = gradus::status::data_loss;
 
+  // Otherwise a problem says that nobody could look: there is no verdict on the file's bytes.
   bool is_damaged() const {
-    return !problem.empty() && kind != gradus::status::failed_precondition &&
-           kind != gradus::status::resource_exhausted;
+    return !problem.empty() && (kind == gradus::status::data_loss || kind == gradus::status::not_found);
   }
 };
-verdict judge(const std::string& path, const naming& names) {
+std::string problem_of_delta(const gradus::snapshot& content) {
+  const auto said = gradus::detail::said(content, gradus::delta_keys::checksum);
+  return gradus::is_delta(content) && said != text(gradus::content_checksum(content))
+             ? "it is a delta, and its content has not the checksum that it says"
+             : "";
+}
+verdict judge(const std::string& path, const naming& names, bool is_in_directory) {
   verdict v{path, {}, {}, {}};
   try {
-    const auto c = try_open(path, names);
-    v.path = c.what.path, v.codec = codec_text(c.what.codec, c.what.each);
+    const auto found = detect(path);
+    v.path = found.path, v.codec = codec_text(found.codec, found.each);
+    const auto c = try_open(path, found.codec == "tensor_bundle" ? names : naming{});
     v.problem = c.problem, v.warning = c.warning, v.tensors = c.content.records.size(), v.kind = c.kind;
     for (const auto& r : c.content.records) v.opaque += r.opaque != nullptr;
-    const auto& content = c.content;
-    const auto said = gradus::detail::said(content, gradus::delta_keys::checksum);
-    if (v.problem.empty() && gradus::is_delta(content) && said != text(gradus::content_checksum(content)))
-      v.problem = "it is a delta, and its content has not the checksum that it says",
-      v.kind = gradus::status::data_loss;
+    if (!v.problem.empty()) return v;
+    v.problem = problem_of_delta(c.content), v.kind = gradus::status::data_loss;
+    if (v.problem.empty() && is_in_directory) v.problem = gradus::detail::wrong_step(v.path, c.content);
+  } catch (const usage_error&) {
+    throw;
   } catch (const gradus::error& e) {
     v.problem = e.what(), v.kind = e.kind();
   }
   return v;
+}
+// Of a directory: its state file and everything in it.
+std::vector<verdict> judge_all(const std::string& path, const naming& names, std::vector<std::string>& notes) {
+  std::vector<verdict> out;
+  const auto d = look_into(path);
+  if (!d.has_state && d.checkpoints.empty())
+    gradus::raise(gradus::status::not_found, text("there are no checkpoints in \"", path, "\"; check the path"));
+  if (d.has_state) {
+    out.push_back({gradus::join_path(path, gradus::state_file_name), "state file", d.state_problem, {}, d.state_kind});
+    out.back().tensors = d.checkpoints.size();
+  }
+  for (const auto& c : d.checkpoints)
+    out.push_back(c.problem.empty() ? judge(c.path, names, true) : verdict{c.path, {}, c.problem, {}, c.kind});
+  for (const auto& f : d.leftovers) notes.push_back(gradus::join_path(path, f));
+  return out;
 }
 }  // namespace
 
 int verify(const settings& s, const std::vector<std::string>& paths) {
   std::vector<verdict> verdicts;
   std::vector<std::string> notes;
-  for (const auto& path : paths) {
-    if (!is_directory(path)) {
-      detect(path);  // what is not there at all is no damage
-      verdicts.push_back(judge(path, s.names));
-      continue;
+  for (const auto& path : paths) try {
+      if (is_directory(path)) {
+        for (auto& v : judge_all(path, s.names, notes)) verdicts.push_back(std::move(v));
+      } else {
+        detect(path);  // raises for what is not there at all, which is no damage
+        verdicts.push_back(judge(path, s.names, false));
+      }
+    } catch (const usage_error&) {
+      throw;
+    } catch (const gradus::error& e) {
+      const bool is_absent = e.kind() == gradus::status::not_found;
+      verdicts.push_back({path, {}, e.what(), {}, is_absent ? gradus::status::failed_precondition : e.kind()});
     }
-    const auto d = look_into(path);
-    if (!d.has_state && d.checkpoints.empty())
-      gradus::raise(gradus::status::not_found, text("there are no checkpoints in \"", path, "\"; check the path"));
-    if (d.has_state) {
-      verdicts.push_back({gradus::join_path(path, gradus::state_file_name), "state file", d.state_problem, {}});
-      verdicts.back().tensors = d.checkpoints.size();
-    }
-    for (const auto& c : d.checkpoints)
-      verdicts.push_back(c.problem.empty() ? judge(c.path, c.codec == "tensor_bundle" ? s.names : naming{})
-                                           : verdict{c.path, {}, c.problem, {}});
-    for (const auto& f : d.leftovers) notes.push_back(gradus::join_path(path, f));
-  }
+  // One that was not found, or has no known format, has no codec.
+  const auto may_be_bundle = [](const verdict& v) { return v.codec == "tensor_bundle" || v.codec.empty(); };
+  if (s.names && std::ranges::none_of(verdicts, may_be_bundle))
+    throw usage_error("--names maps names of a tensor_bundle, and there is none here; leave it out");
   bool intact = true, damaged = false;
   for (const auto& v : verdicts) intact = intact && v.problem.empty(), damaged = damaged || v.is_damaged();
   const int code = damaged ? 1 : intact ? 0 : 2;
@@ -350,12 +382,12 @@ int verify(const settings& s, const std::vector<std::string>& paths) {
   }
   for (const auto& v : verdicts) {
     if (!v.problem.empty())
-      print((v.is_damaged() ? "DAMAGED " : "UNREAD  ") + visible(v.path) + ": " + visible(v.problem, true) + '\n');
+      print((v.is_damaged() ? "DAMAGED " : "UNREAD  ") + visible(v.path) + ": " + visible(v.problem) + '\n');
     else
       print("ok      " + visible(v.path) + "  " + v.codec + ", " +
             text(v.tensors, v.codec == "state file" ? " checkpoints" : " tensors") +
             (v.opaque != 0 ? text(" (", v.opaque, " opaque)") : "") +
-            (v.warning.empty() ? "" : "; warning: " + visible(v.warning, true)) + '\n');
+            (v.warning.empty() ? "" : "; warning: " + visible(v.warning)) + '\n');
   }
   for (const auto& n : notes) print("left over: " + visible(n) + '\n');
   return code;

@@ -1,7 +1,7 @@
 // gradus-checkpoint: looks into checkpoints of every codec, compares, converts and checks them.
 //
 // docs/checkpoint_tool.md is its page. Exit codes: 0 done; 1 the answer is no: they differ, or something is damaged;
-// 2 it could not be done: usage, a file that is not there or is no checkpoint.
+// 2 it could not be done: usage, a file that is not there or is no checkpoint, a standard output that takes nothing.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
@@ -9,7 +9,8 @@
 #include "limits.hpp"
 #include "output.hpp"
 
-int main(int argc, char** argv) {
+namespace {
+int run(int argc, char** argv) {
   tool::settings s;
   std::string path, other, only, names, output, limits;
   std::vector<std::string> paths, dropped;
@@ -32,8 +33,8 @@ int main(int argc, char** argv) {
     command->add_option("--to", to.codec, "the codec to write; otherwise the extension of TO says it")
         ->check(CLI::IsMember(tool::codec_names()));
     command->add_option("--shards", to.shards, "write so many files side by side")->check(CLI::Range(1, 99999));
-    command->add_option("--sector-bytes", to.flash.sector_bytes, "of a flash image: the bytes of a sector (4096)");
-    command->add_option("--sectors", to.flash.sectors, "of a flash image: how many the store has (as few as will do)");
+    command->add_option("--sector-bytes", to.sector_bytes, "of a flash image: the bytes of a sector (4096)");
+    command->add_option("--sectors", to.sectors, "of a flash image: how many the store has (as few as will do)");
     command->add_flag("--force", to.overwrite, "overwrite what is there");
   };
 
@@ -76,10 +77,13 @@ int main(int argc, char** argv) {
     to.path = output;
     return tool::compact(s, paths, to);
   } catch (const gradus::error& e) {
-    std::fprintf(stderr, "gradus-checkpoint: %s\n", tool::visible(e.what(), true).c_str());
+    std::fprintf(stderr, "gradus-checkpoint: %s\n", tool::visible(e.what()).c_str());
     return e.kind() == gradus::status::data_loss ? 1 : 2;
   } catch (const std::exception& e) {
-    std::fprintf(stderr, "gradus-checkpoint: %s\n", tool::visible(e.what(), true).c_str());
+    std::fprintf(stderr, "gradus-checkpoint: %s\n", tool::visible(e.what()).c_str());
     return 2;
   }
 }
+}  // namespace
+
+int main(int argc, char** argv) { return tool::finished("gradus-checkpoint", run(argc, argv)); }

@@ -117,7 +117,8 @@ struct difference {
   bool any() const { return count != 0; }
 };
 
-// Without tolerances bits are compared: 0 and -0 differ, a NaN equals itself.
+// Without tolerances bits are compared: 0 and -0 differ, a NaN equals itself. A tolerance is one of finite numbers: an
+// infinity is within it of itself alone, a NaN of other NaNs.
 inline difference difference_of(const gradus::record& a, const gradus::record& b, double atol, double rtol) {
   difference d;
   if (a.bytes.size() == b.bytes.size() &&
@@ -142,7 +143,8 @@ inline difference difference_of(const gradus::record& a, const gradus::record& b
       }
       if (apart > d.absolute) d.absolute = apart, d.at = i;
       if (apart > 0) d.relative = std::max(d.relative, std::isfinite(apart) ? apart / larger : apart);
-      d.beyond = d.beyond || !(apart <= atol + rtol * std::abs(static_cast<double>(y)));
+      const bool within = std::isfinite(apart) && apart <= atol + rtol * std::abs(static_cast<double>(y));
+      d.beyond = d.beyond || !within;
     }
     if (atol == 0 && rtol == 0) d.beyond = d.any();
   });

@@ -3,7 +3,10 @@
 // Names and metadata come from files that anybody may have written. Whatever could move a cursor, reorder a line or end
 // it is printed as an escape; so are bytes that are no UTF-8.
 #pragma once
+#include <cerrno>
 #include <cmath>
+#include <cstdio>
+#include <cstring>
 #include <gradus/store/json.hpp>
 #include <string>
 #include <string_view>
@@ -31,14 +34,12 @@ inline void append_hex(std::string& out, unsigned n, int digits) {
 }
 
 // As it may be shown on a terminal. Backslashes are doubled, so that nothing looks like an escape that is none.
-inline std::string visible(std::string_view s, bool keep_newlines = false) {
+inline std::string visible(std::string_view s) {
   const bool utf8 = gradus::is_utf8(s);
   std::string out;
   while (!s.empty()) {
     const auto [code, n] = utf8 ? code_point(s) : std::pair(unsigned{static_cast<unsigned char>(s[0])}, std::size_t{1});
-    if (code == '\n' && keep_newlines)
-      out += '\n';
-    else if (code == '\\' && !keep_newlines)
+    if (code == '\\')
       out += "\\\\";
     else if (code < 0x80 ? is_unseen(code) : !utf8)
       out += "\\x", append_hex(out, code, 2);
@@ -150,6 +151,20 @@ inline std::string table(const std::vector<std::vector<std::string>>& rows) {
     out += line + '\n';
   }
   return out;
+}
+
+// Both mains end with this: it returns the program's exit code, or 2 if standard output did not take all that was
+// printed.
+inline int finished(const char* program, int code) {
+  errno = 0;
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
+  // An earlier write may have failed, of which only the mark is left.
+  const char* why = errno != 0 ? std::strerror(errno) : "a write failed";
+  std::fprintf(stderr,
+               "%s: standard output took only a part of the result, or nothing: %s; make room there, or print to "
+               "another place\n",
+               program, why);
+  return 2;
 }
 
 }  // namespace tool

@@ -14,9 +14,9 @@ using namespace events;
 int say_notes(const std::vector<run>& runs) {
   bool damaged = false;
   for (const auto& r : runs) {
-    for (const auto& n : r.notes) std::fprintf(stderr, "gradus-events: %s\n", tool::visible(n, true).c_str());
+    for (const auto& n : r.notes) std::fprintf(stderr, "gradus-events: %s\n", tool::visible(n).c_str());
     for (const auto& d : r.damage) {
-      std::fprintf(stderr, "gradus-events: %s\n", tool::visible(d, true).c_str());
+      std::fprintf(stderr, "gradus-events: %s\n", tool::visible(d).c_str());
       damaged = true;
     }
   }
@@ -29,12 +29,12 @@ void write(const std::string& path, const std::string& content) {
   gradus::publish(gradus::posix{}, path, content);
 }
 
-// Tags in order: those that hold `only`, of the kind if one is named.
+// Tags in order: those that hold `only`, of that kind, with a point in some run: a restart may have taken all of them.
 std::vector<std::string> chosen(const std::vector<run>& runs, const std::string& only, std::string_view kind) {
   std::set<std::string> tags;
   for (const auto& r : runs)
     for (const auto& [tag, s] : r.tags)
-      if (s.kind == kind && tag.find(only) != std::string::npos) tags.insert(tag);
+      if (s.kind == kind && !s.points.empty() && tag.find(only) != std::string::npos) tags.insert(tag);
   if (tags.empty())
     gradus::raise(gradus::status::not_found, gradus::text("no ", kind, " here whose tag holds \"", only,
                                                           "\"; `gradus-events list` says which tags there are"));
@@ -148,9 +148,7 @@ int plot(const std::string& path, const std::string& only, const std::string& to
   return say_notes(runs);
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int run_command(int argc, char** argv) {
   std::string path, only, to, limits;
   std::string format = "csv";
   bool json = false;
@@ -202,7 +200,11 @@ int main(int argc, char** argv) {
     if (*export_it) return write_out(path, only, to, format == "json");
     return plot(path, only, to, o);
   } catch (const std::exception& e) {
-    std::fprintf(stderr, "gradus-events: %s\n", tool::visible(e.what(), true).c_str());
+    std::fprintf(stderr, "gradus-events: %s\n", tool::visible(e.what()).c_str());
     return 2;
   }
 }
+
+}  // namespace
+
+int main(int argc, char** argv) { return tool::finished("gradus-events", run_command(argc, argv)); }

@@ -18,6 +18,19 @@ inline std::string number(double x) {
   std::snprintf(to, sizeof to, "%.4g", x);
   return to;
 }
+// As a label of an axis whose ticks are `step` apart (infinity: there is one): with as many digits as tell neighbours
+// apart.
+inline std::string number(double x, double step) {
+  if (x == 0 || !(step > 0) || !std::isfinite(step)) return number(x);
+  const auto power_of = [](double v) { return static_cast<int>(std::floor(std::log10(v) + 1e-9)); };
+  const int power = power_of(std::abs(x));
+  // A step is 1, 2 or 5 times a power of ten, but for what rounding took from it.
+  const int digits = std::clamp(power - power_of(1.1 * step) + 1, 4, 17);
+  char with_power[40], plain[40];
+  std::snprintf(with_power, sizeof with_power, "%.*g", digits, x);
+  std::snprintf(plain, sizeof plain, "%.*g", std::clamp(power + 1, digits, 17), x);
+  return std::strlen(plain) < std::strlen(with_power) ? plain : with_power;
+}
 inline std::string coordinate(double x) {
   char to[40];
   std::snprintf(to, sizeof to, "%.1f", x);
@@ -48,16 +61,21 @@ inline std::vector<point> smoothed(const std::vector<point>& points, double weig
   return out;
 }
 
-// No more points than can be told apart: of each stretch the lowest and the highest, in their order.
-inline std::vector<point> thinned(const std::vector<point>& points, std::size_t stretches) {
+// No more points than can be told apart: of each stretch the lowest and the highest, in their order, among those that
+// `height` has a finite number for; one of the others only where a stretch has none of these, as a gap.
+template <class Height>
+std::vector<point> thinned(const std::vector<point>& points, std::size_t stretches, Height&& height) {
   if (points.size() <= 2 * stretches) return points;
   std::vector<point> out;
   for (std::size_t i = 0; i < stretches; ++i) {
     const std::size_t from = points.size() * i / stretches, to = points.size() * (i + 1) / stretches;
     std::size_t low = from, high = from;
+    bool any = false;
     for (std::size_t k = from; k < to; ++k) {
-      if (points[k].value < points[low].value) low = k;
-      if (points[k].value > points[high].value) high = k;
+      if (!std::isfinite(height(points[k].value))) continue;
+      if (!any || points[k].value < points[low].value) low = k;
+      if (!any || points[k].value > points[high].value) high = k;
+      any = true;
     }
     out.push_back(points[std::min(low, high)]);
     if (low != high) out.push_back(points[std::max(low, high)]);
@@ -83,7 +101,7 @@ inline std::vector<double> ticks(double from, double to, int most) {
 inline std::string step_label(double step) {
   for (const auto& [unit, letter] : {std::pair{1e9, "G"}, {1e6, "M"}, {1e3, "k"}})
     if (std::abs(step) >= unit && std::fmod(step, unit / 100) == 0 && std::abs(step) >= 1e4)
-      return number(step / unit) + letter;
+      return number(step / unit, 0.01) + letter;
   char to[40];
   std::snprintf(to, sizeof to, "%.0f", step);
   return to;
@@ -91,9 +109,9 @@ inline std::string step_label(double step) {
 
 // What stands at a tick of a logarithmic axis: a power of ten as such, in letters that stand higher; what is between
 // two powers as a number.
-inline std::string power_label(double exponent) {
+inline std::string power_label(double exponent, double step) {
   const double whole = std::round(exponent);
-  if (std::abs(exponent - whole) > 1e-9) return number(std::pow(10, exponent));
+  if (std::abs(exponent - whole) > 1e-9) return number(std::pow(10, exponent), step);
   if (whole >= -2 && whole <= 3) return number(std::pow(10, whole));
   return gradus::text("10<tspan dy=\"-5\" font-size=\"9\">", static_cast<int>(whole), "</tspan>");
 }
@@ -131,14 +149,25 @@ inline std::string fitting(std::string_view s, double pixels, double font_size) 
   return std::string(s);
 }
 
+// How many letters a label has, without its markup.
+inline std::size_t letters_in(std::string_view label) {
+  std::size_t n = 0;
+  bool in_markup = false;
+  for (const char c : label) {
+    in_markup = in_markup || c == '<';
+    n += !in_markup;
+    in_markup = in_markup && c != '>';
+  }
+  return n;
+}
+
 inline constexpr const char* colours[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
                                           "#e69f00", "#56b4e9", "#7a5195", "#666666"};
 inline constexpr int panel_width = 440, panel_height = 260;
 
 // The panel of one tag, as a group whose corner is at (x, y).
 inline std::string panel(const std::vector<run>& runs, const std::string& tag, const plot_options& o, int x, int y) {
-  constexpr double left = 58, right = 14, top = 34, bottom = 34;
-  const double width = panel_width - left - right, height = panel_height - top - bottom;
+  constexpr double right = 14, top = 34, bottom = 34, height = panel_height - top - bottom;
   const auto scaled = [&](double v) {  // NaN: nothing to draw
     if (o.logarithmic) return v > 0 ? std::log10(v) : std::nan("");
     return std::abs(v) < 1e300 ? v : std::nan("");  // the distance of two is still a number
@@ -158,18 +187,29 @@ inline std::string panel(const std::vector<run>& runs, const std::string& tag, c
   std::vector<double> step_ticks = ticks(first, last, 6);
   if (!(first < last)) step_ticks = {first}, first -= 1, last = first + 2;
   const auto value_ticks = o.logarithmic ? power_ticks(low, high, 5) : ticks(low, high, 5);
-  const auto value_label = [&](double v) { return o.logarithmic ? power_label(v) : number(v); };
+  const auto value_at = [&](double tick) { return o.logarithmic ? std::pow(10, tick) : tick; };
+  double apart = HUGE_VAL;  // the nearest two
+  for (std::size_t i = 1; i < value_ticks.size(); ++i)
+    apart = std::min(apart, value_at(value_ticks[i]) - value_at(value_ticks[i - 1]));
+  std::vector<std::string> labels;
+  std::size_t longest = 0;
+  for (const double v : value_ticks) {
+    labels.push_back(o.logarithmic ? power_label(v, apart) : number(v, apart));
+    longest = std::max(longest, letters_in(labels.back()));
+  }
+  const double left = std::max(58.0, 8 + 7 * static_cast<double>(longest)), width = panel_width - left - right;
   const auto px = [&](double step) { return left + width * ((step - first) / (last - first)); };
   const auto py = [&](double v) { return top + height * (1 - (v - low) / (high - low)); };
 
   std::string out = gradus::text("<g transform=\"translate(", x, ",", y, ")\">\n");
   out += gradus::text("<text class=\"title\" x=\"", coordinate(left), "\" y=\"20\">",
                       escaped(fitting(tag, panel_width - left, 13)), "</text>\n");
-  for (const double v : value_ticks) {
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    const double v = value_ticks[i];
     const std::string at = coordinate(py(v));
     out += gradus::text("<path class=\"grid\" d=\"M", coordinate(left), " ", at, "H", coordinate(left + width),
                         "\"/><text class=\"y\" x=\"", coordinate(left - 6), "\" y=\"", coordinate(py(v) + 4), "\">",
-                        value_label(v), "</text>\n");
+                        labels[i], "</text>\n");
   }
   for (const double v : step_ticks) {
     if (v != std::floor(v)) continue;  // there are no steps between steps
@@ -192,7 +232,7 @@ inline std::string panel(const std::vector<run>& runs, const std::string& tag, c
                              "\" r=\"3\" fill=\"", colour, "\"/>\n");
       together = 0, pen_down = false;
     };
-    for (const auto& p : thinned(points, static_cast<std::size_t>(width))) {
+    for (const auto& p : thinned(points, static_cast<std::size_t>(width), scaled)) {
       const double v = scaled(p.value);
       if (!std::isfinite(v)) {
         end();  // a gap: NaN, infinity, or no logarithm
@@ -206,7 +246,8 @@ inline std::string panel(const std::vector<run>& runs, const std::string& tag, c
     return gradus::text("<path class=\"", kind, "\" stroke=\"", colour, "\" d=\"", d, "\"/>\n", dots);
   };
   for (std::size_t i = 0; i < runs.size(); ++i)
-    if (const auto at = runs[i].tags.find(tag); at != runs[i].tags.end() && at->second.kind == "scalars") {
+    if (const auto at = runs[i].tags.find(tag);
+        at != runs[i].tags.end() && at->second.kind == "scalars" && !at->second.points.empty()) {
       const char* colour = colours[i % std::size(colours)];
       if (o.smoothing > 0) out += curve(at->second.points, "faint", colour);
       out += curve(o.smoothing > 0 ? smoothed(at->second.points, o.smoothing) : at->second.points, "curve", colour);

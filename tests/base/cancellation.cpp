@@ -68,3 +68,27 @@ TEST_CASE("cancellation: its kind and its reason are those of the first call; ca
   plain.cancel();
   CHECK((plain.kind() == status::cancelled && plain.reason() == "the call was cancelled"));
 }
+
+TEST_CASE("either_cancellation: the first of two, also one that has come; afterwards neither knows it") {
+  for (const bool before : {false, true})
+    for (int which = 0; which < 2; ++which) {
+      cancellation two[2];
+      if (before) two[which].cancel("enough", status::aborted);
+      int calls = 0;
+      {
+        detail::either_cancellation both(two[0], two[1]);
+        const cancellation::link l(*both.get(), [&] { ++calls; });
+        if (!before) {
+          CHECK_FALSE(both.get()->is_cancelled());
+          two[which].cancel("enough", status::aborted);
+        }
+        CHECK(both.get()->reason() == "enough");
+        CHECK(both.get()->kind() == status::aborted);
+        two[1 - which].cancel("too late");
+        CHECK(both.get()->reason() == "enough");
+      }
+      CHECK(calls == 1);
+      CHECK(two[which].reason() == "enough");
+      CHECK(two[1 - which].reason() == "too late");
+    }
+}

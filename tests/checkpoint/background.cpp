@@ -140,7 +140,7 @@ TEST_CASE("background_saver: what goes wrong is raised by the next save, or by f
   m.at(1), s.save(m.list, "d/m", 1);
   s.finish();
   fs.count_from_zero();
-  fs.plan({.at = 3, .error = ENOSPC});
+  fs.plan({.at = 4, .error = ENOSPC});
   m.at(2), s.save(m.list, "d/m", 2);
   const auto why = message([&] { s.finish(); }, status::resource_exhausted);
   CHECK(contains(why, "step 2 is not saved: cannot write \"d/m-2.ckpt.gradus-tmp-"));
@@ -149,7 +149,7 @@ TEST_CASE("background_saver: what goes wrong is raised by the next save, or by f
   CHECK(!s.next_done());
 
   fs.count_from_zero();
-  fs.plan({.at = 3, .error = EIO});
+  fs.plan({.at = 4, .error = EIO});
   m.at(3), s.save(m.list, "d/m", 3);
   CHECK(contains(message([&] { s.save(m.list, "d/m", 4); }, status::data_loss), "step 3 is not saved"));
   // The call that raised saved nothing; the next one does.

@@ -5,6 +5,7 @@
 
 #include <doctest/doctest.h>
 
+#include <unistd.h>
 #include <csignal>
 #include <memory>
 
@@ -12,7 +13,7 @@ using namespace gradus;
 using detail::caught_signal, detail::signal_use;
 
 namespace {
-volatile std::sig_atomic_t calls = 0;
+volatile std::sig_atomic_t calls = 0, sender = 0;
 bool has_default(int signal) {
   struct sigaction now {};
   ::sigaction(signal, nullptr, &now);
@@ -38,6 +39,35 @@ TEST_CASE("each object counts from when it was made; the last to go restores the
     stays.reset();
     std::raise(SIGUSR1);
     CHECK(calls == 1);
+  }
+  std::signal(SIGUSR1, SIG_DFL);
+}
+
+TEST_CASE("where the next signal ends the program, the handler that was there before is called, as it was installed") {
+  struct sigaction former {};
+  for (const bool wants_information : {false, true}) {
+    calls = 0;
+    sender = 0;
+    former = {};
+    if (wants_information) {
+      former.sa_flags = SA_SIGINFO;
+      former.sa_sigaction = [](int, siginfo_t* about, void* context) {
+        calls = calls + 1;
+        sender = about != nullptr && context != nullptr ? about->si_pid : -1;
+      };
+    } else {
+      former.sa_handler = [](int) { calls = calls + 1; };
+    }
+    REQUIRE(::sigaction(SIGUSR1, &former, nullptr) == 0);
+    {
+      caught_signal one("one", SIGUSR1, signal_use::ends);
+      std::raise(SIGUSR1);
+      CHECK((one.pending() && calls == 1 && has_default(SIGUSR1)));
+      CHECK(sender == (wants_information ? ::getpid() : 0));
+    }
+    // It is back, with its flags.
+    std::raise(SIGUSR1);
+    CHECK(calls == 2);
   }
   std::signal(SIGUSR1, SIG_DFL);
 }

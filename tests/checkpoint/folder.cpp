@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include "gradus/codec/detect.hpp"
 #include "gradus/codec/flat.hpp"
 #include "gradus/testing/faulty_files.hpp"
 
@@ -49,6 +50,11 @@ TEST_CASE("a step that a name says and the checkpoint does not") {
   CHECK(detail::wrong_step("d/model.ckpt-120", foreign).empty());  // it says no step
 }
 
+TEST_CASE("every codec that is known by the end of its files is asked for") {
+  const auto known = detail::known_proofs();
+  CHECK(std::vector<std::string_view>(std::begin(detail::all_proofs), std::end(detail::all_proofs)) == known);
+}
+
 TEST_CASE("what a cut save announced is no checkpoint for a reader, and goes when the folder is taken over") {
   const auto state = [](names all) { return to_text({all.back(), all, std::vector<double>(all.size(), 1.0), {}}); };
   for (const bool first_save : {false, true}) {
@@ -62,7 +68,9 @@ TEST_CASE("what a cut save announced is no checkpoint for a reader, and goes whe
     std::vector<std::string> all;
     fs.list("d", all);
     CHECK(detail::announced(fs, "d", all) == names{"m-3.ckpt"});
-    CHECK(detail::candidates(flat_binary{}, fs, "d") == names{"d/m-2.ckpt", "d/m-1.ckpt"});
+    CHECK(detail::candidates(flat_binary{}, fs, "d", "") == names{"d/m-2.ckpt", "d/m-1.ckpt"});
+    CHECK(detail::candidates(flat_binary{}, fs, "d", "m") == names{"d/m-2.ckpt", "d/m-1.ckpt"});
+    CHECK(detail::candidates(flat_binary{}, fs, "d", "other").size() == (first_save ? 0 : 2));  // what is listed counts
     CHECK(detail::unlisted(flat_binary{}, fs, "d", "m") == names{"m-2.ckpt", "m-1.ckpt"});
     CHECK(detail::unlisted(flat_binary{}, fs, "d", "model").empty());
     const auto kept = detail::take_over(flat_binary{}, fs, "d", 0.5);

@@ -254,7 +254,8 @@ TEST_CASE("saver: what a killed process left is cleared away, and nothing else")
   model m;
   make_directories(fs, "d");
   for (const char* name : {"d/m-3.ckpt.gradus-tmp-0", "d/checkpoint.gradus-tmp-12", "d/graph.pbtxt.gradus-tmp-0",
-                           "d/m-3.meta.gradus-tmp-7", "d/checkpoint_input.gradus-tmp-4", "d/x"}) {
+                           "d/m-3.meta.gradus-tmp-7", "d/checkpoint_input.gradus-tmp-4",
+                           "d/checkpoint-3.ckpt.gradus-tmp-5", "d/e.gradus-tmp-1.gradus-tmp-2", "d/x"}) {
     int h = 0;
     CHECK(fs.create(name, h) == 0);
     fs.close(h);
@@ -264,10 +265,107 @@ TEST_CASE("saver: what a killed process left is cleared away, and nothing else")
   publish(fs, "d/checkpoint", "model_checkpoint_path: \"m-2.ckpt\"\n# superseded: \"m-1.ckpt\"\n");
   test_saver<> s({}, {}, fs);
   CHECK(s.save(m.list, "d/m", 9).removed == names{"d/m-1.ckpt"});
-  CHECK(fs.files() == names{"d/checkpoint", "d/checkpoint_input.gradus-tmp-4", "d/m-2.ckpt", "d/m-9.ckpt", "d/x"});
+  CHECK(fs.files() == names{"d/checkpoint", "d/checkpoint_input.gradus-tmp-4", "d/e.gradus-tmp-1.gradus-tmp-2",
+                            "d/m-2.ckpt", "d/m-9.ckpt", "d/x"});
+}
+
+TEST_CASE("saver: a checkpoint that is in no list stays, and a new one of its step has another name") {
+  const auto text_of = [](const faulty_files& fs, const std::string& path) {
+    return std::string(reinterpret_cast<const char*>(fs.bytes(path).data()), fs.bytes(path).size());
+  };
+  const faulty_files fs;
+  model m;
+  test_saver<> s({.max_to_keep = 0}, {}, fs);
+  for (int i = 1; i <= 3; ++i) m.at(i), s.save(m.list, "d/m", i);
+  const std::string old = text_of(fs, "d/m-2.ckpt");
+  m.at(9);
+  m.step = 2;
+  CHECK(s.save(m.list, "d/m", 2).path == "d/m-2.r1.ckpt");
+  CHECK(text_of(fs, "d/m-2.ckpt") == old);
+  // The one in the list is replaced in its place.
+  CHECK(s.save(m.list, "d/m", 2).path == "d/m-2.r1.ckpt");
+  CHECK(s.checkpoints() == names{"m-2.r1.ckpt"});
+  CHECK(fs.files() == names{"d/checkpoint", "d/m-1.ckpt", "d/m-2.ckpt", "d/m-2.r1.ckpt", "d/m-3.ckpt"});
+  // Nor is one replaced whose state file was damaged.
+  fs.bytes("d/checkpoint").resize(3);
+  CHECK(test_saver<>({}, {}, fs).save(m.list, "d/m", 2).path == "d/m-2.r2.ckpt");
+  CHECK(text_of(fs, "d/m-2.ckpt") == old);
+}
+
+TEST_CASE("saver: TensorFlow's list with absolute paths is taken up by the names in the directory") {
+  const faulty_files fs;
+  model m;
+  test_saver<> s({}, {}, fs);
+  for (int i = 1; i <= 2; ++i) m.at(i), s.save(m.list, "d/m", i);
+  publish(fs, "d/checkpoint",
+          "model_checkpoint_path: \"/old/d/m-2.ckpt\"\nall_model_checkpoint_paths: \"/old/d/m-1.ckpt\"\n"
+          "all_model_checkpoint_paths: \"/old/d/m-7.ckpt\"\nall_model_checkpoint_paths: \"/old/d/m-2.ckpt\"\n");
+  test_saver<> next({.max_to_keep = 2}, {}, fs);
+  next.own("d");
+  CHECK(next.checkpoints() == names{"m-1.ckpt", "m-2.ckpt"});
+}
+
+TEST_CASE("saver: a saver that takes over a directory ranks the newest checkpoint there, if it is of the given step") {
+  const faulty_files fs;
+  model m;
+  const saver_options keep{.max_to_keep = 1, .best = {.count = 1}};
+  CHECK(contains(message([&] { test_saver<>(keep, {}, fs).measured(1); }, status::failed_precondition),
+                 "this saver has saved nothing yet"));
+  CHECK(test_saver<>(keep, {}, fs).measured(1, 2).path.empty());
+  test_saver<>(keep, {}, fs).save(m.list, "d/m", 2);
+  test_saver<> next(keep, {}, fs);
+  next.own("d");
+  CHECK(next.measured(0.5, 1).path.empty());
+  CHECK(read_state_file(fs, "d")->best.empty());
+  CHECK(next.measured(0.5, 2).path == "d/m-2.ckpt");
+  using ranks = std::vector<std::pair<std::string, double>>;
+  CHECK(read_state_file(fs, "d")->best == ranks{{"m-2.ckpt", 0.5}});
+  CHECK(next.measured(0.25).path == "d/m-2.ckpt");
+  CHECK(read_state_file(fs, "d")->best == ranks{{"m-2.ckpt", 0.25}});
 }
 
 // --- faults ---
+
+TEST_CASE("saver: no fault in a save of a step takes the checkpoint of that step which no list, or TensorFlow's, has") {
+  for (const bool foreign : {false, true})
+    for (const bool kill : {false, true}) {
+      bool finished = false;
+      for (std::int64_t at = 0; !finished; ++at) {
+        CAPTURE(at);
+        const faulty_files fs;
+        model m;
+        const saver_options all{.max_to_keep = 0};
+        for (int i = 1; i <= 3; ++i) m.at(i), test_saver<>(all, {}, fs).save(m.list, "d/m", i);
+        if (foreign) {
+          const std::string path = "\"/old/d/m-2.ckpt\"\n";
+          publish(fs, "d/checkpoint", text("model_checkpoint_path: ", path, "all_model_checkpoint_paths: ", path));
+        }
+        const auto old = fs.bytes("d/m-2.ckpt");
+        fs.count_from_zero();
+        if (kill)
+          fs.plan({.at = at, .kill = true});
+        else
+          fs.plan({.at = at, .error = EIO});
+        m.at(2);
+        try {
+          test_saver<>(all, {}, fs).save(m.list, "d/m", 2);
+        } catch (const killed&) {
+        } catch (const error&) {
+        }
+        finished = fs.operations() <= at;
+        if (!kill) fs.plan({});
+        const faulty_files disk = kill ? fs.after_kill() : fs;
+        test_saver<>(all, {}, disk).own("d");
+        REQUIRE(disk.holds("d/m-2.ckpt"));
+        CHECK(disk.bytes("d/m-2.ckpt") == old);
+        model found;
+        const auto r = test_saver<>(all, {}, disk).restore_latest(found.list, "d");
+        REQUIRE(r);
+        CHECK(found.is_at(r->step));
+        if (foreign || finished) CHECK(r->step == 2);
+      }
+    }
+}
 
 TEST_CASE("saver: every error at every operation is reported and leaves the last checkpoint; the next save works") {
   int failed_saves = 0;
@@ -460,6 +558,31 @@ TEST_CASE("saver: killed or without power at any operation, the next run finds s
   }
 }
 
+TEST_CASE("saver: what is saved in a directory whose maker was killed survives a power failure") {
+  std::size_t states = 0;
+  bool finished = false;
+  for (std::int64_t at = 0; !finished; ++at) {
+    CAPTURE(at);
+    const faulty_files fs;
+    model m;
+    fs.plan({.at = at, .kill = true});
+    try {
+      m.at(1), test_saver<>({}, {}, fs).save(m.list, "runs/a/d/m", 1);
+      finished = true;
+    } catch (const killed&) {
+    }
+    const auto disk = fs.after_kill();
+    m.at(2), test_saver<>({}, {}, disk).save(m.list, "runs/a/d/m", 2);
+    disk.after_power_failure([&](const faulty_files& left) {
+      ++states;
+      model found;
+      const auto r = test_saver<>({}, {}, left).restore_latest(found.list, "runs/a/d");
+      CHECK((r && r->step == 2 && found.is_at(2)));
+    });
+  }
+  CHECK(states > 20);
+}
+
 TEST_CASE("saver: the same test notices a file system that does not sync, and a save that is not atomic") {
   const auto no_sync = sweep<never_syncs_files>(2, 200, SIZE_MAX);
   CHECK(no_sync.lost + no_sync.torn > 0);
@@ -543,6 +666,21 @@ TEST_CASE("restore_latest: a checkpoint that is not of the step that its name sa
   CHECK(s.restore_latest(m.list, "d")->step == 110);
 }
 
+TEST_CASE("warnings of a restore: what was passed over, and what the checkpoint itself warns of") {
+  restored found;
+  found.path = "run/model-3.ckpt", found.step = 3;
+  std::vector<std::string> lines;
+  const auto log = [&](std::string_view line) { lines.emplace_back(line); };
+  detail::pass_warnings(found, log);
+  CHECK(lines.empty());
+  found.damaged = {{"run/model-5.ckpt", "cut"}, {"run/model-4.ckpt", "a wrong checksum"}};
+  found.warning = "another input";
+  detail::pass_warnings(found, log);
+  CHECK(lines == std::vector<std::string>{"passed over run/model-5.ckpt: cut",
+                                          "passed over run/model-4.ckpt: a wrong checksum",
+                                          "checkpoint run/model-3.ckpt: another input"});
+}
+
 TEST_CASE("restore_latest: checkpoints without a state file are no fresh start") {
   const faulty_files fs;
   model m;
@@ -566,11 +704,47 @@ TEST_CASE("restore_latest: checkpoints without a state file are no fresh start")
   CHECK(m.is_at(3));
   CHECK(r->damaged.size() == 1);
   CHECK(contains(r->warning, "there is no state file"));
+  // Those of another list are none of this one's.
+  m.at(9), test_saver<>({}, {}, fs).save(m.list, "d/other", 9);
+  fs.remove("d/checkpoint");
+  CHECK(next.restore_latest(m.list, "d", {.restore_newest = true, .prefix = "m"})->path == "d/m-3.ckpt");
+  CHECK(m.is_at(3));
+  CHECK(next.restore_latest(m.list, "d", {.restore_newest = true})->path == "d/other-9.ckpt");
+  fs.remove("d/other-9.ckpt");
+  // A name that begins alike is another list's, too.
+  for (const char* other : {"d/m2", "d/m-2"}) {
+    m.at(9), test_saver<>({}, {}, fs).save(m.list, other, 9);
+    fs.remove("d/checkpoint");
+    CHECK(next.restore_latest(m.list, "d", {.restore_newest = true, .prefix = "m"})->path == "d/m-3.ckpt");
+    CHECK(
+        next.restore_latest(m.list, "d", {.restore_newest = true, .prefix = std::string(file_name_of(other))})->step ==
+        9);
+    fs.remove(std::string(other) + "-9.ckpt");
+  }
   for (int i = 1; i <= 3; ++i) fs.bytes(text("d/m-", i, ".ckpt")).clear();
   CHECK(contains(message([&] { next.restore_latest(m.list, "d"); }, status::failed_precondition),
                  "None of them is intact. Set restore_newest"));
   message([&] { next.restore_latest(m.list, "d", {.restore_newest = true}); }, status::data_loss);
   CHECK(!next.restore_latest(m.list, "elsewhere", {.restore_newest = true}));
+}
+
+TEST_CASE("checkpoints of another codec without a state file are refused; training does not begin anew beside them") {
+  for (const std::string_view proof : detail::all_proofs) {
+    const faulty_files fs;
+    model m;
+    fs.make_directory("d");
+    publish(fs, text("d/m-100", proof), "anything");
+    test_saver<> s({}, {}, fs);
+    if (proof == ".ckpt") continue;  // its own: one that is damaged
+    const auto said = message([&] { s.restore_latest(m.list, "d", {.prefix = "m"}); }, status::failed_precondition);
+    CHECK(contains(said, text("what it holds (\"m-100", proof, "\") is of another codec than \"")));
+    CHECK_THROWS_AS(s.restore_latest(m.list, "d", {.restore_newest = true, .prefix = "m-"}), failed_precondition);
+    CHECK(!s.restore_latest(m.list, "d", {.prefix = "other"}));
+    CHECK(!s.restore_latest(m.list, "d"));  // whose file that is cannot be known
+    // Another process is about to list it.
+    publish(fs, "d/checkpoint.gradus-tmp-1", text("model_checkpoint_path: \"m-100", proof, "\"\n"));
+    CHECK(!s.restore_latest(m.list, "d", {.prefix = "m"}));
+  }
 }
 
 TEST_CASE("saver: whatever bit of a state file flips, it is restored as it was or refused, and never a step less") {

@@ -5,7 +5,9 @@
 #include <deque>
 #include <numeric>
 
+#include "gradus/checkpoint/saver.hpp"
 #include "gradus/codec/flat.hpp"
+#include "gradus/codec/tensor_bundle.hpp"
 #include "gradus/testing/faulty_files.hpp"
 
 using namespace gradus;
@@ -250,6 +252,37 @@ TEST_CASE("parts of a partitioned variable: plain, by rows and by columns of cla
   warm_start(std::span<const warm_start_target>(columns.targets), ws, flat_binary{}, e.fs);
   CHECK(top == floats{1, 0, 0, 3, 0, 2});
   CHECK(bottom == floats{5, 0, 4});
+}
+
+TEST_CASE("parts of a partitioned variable, by the codec that cuts what it reads into these parts") {
+  const faulty_files fs;
+  const auto cut = partition_variable("w", {5, 2}, {0, 2});
+  REQUIRE(cut.at("w/part_0").length == extents{3, 2});
+  const tensor_bundle codec{.parts = cut};
+  model old, now;
+  for (auto* m : {&old, &now})
+    for (const auto& [name, slice] : cut) m->part(name, slice);
+  for (auto* m : {&old, &now}) m->add("bias", {2}, -1);
+  count_up(old.values[0], 0), count_up(old.values[1], 6), count_up(old.values[2], 20);
+  saver<tensor_bundle, faulty_files>({}, codec, fs).save(snapshot_of(old), "runs/m");
+  const warm_start_settings ws{.ckpt_to_initialize_from = "runs"};
+  const auto done = warm_start(std::span<const warm_start_target>(now.targets), ws, codec, fs);
+  CHECK(done.names == names{"w", "bias"});
+  for (std::size_t i = 0; i < 3; ++i) CHECK(now.values[i] == old.values[i]);
+
+  // Into other parts, which the codec does not know, and into a whole one.
+  model others;
+  others.part("w/part_a", {"w", {5, 2}, {0, 0}, {1, 2}}), others.part("w/part_b", {"w", {5, 2}, {1, 0}, {4, 2}});
+  warm_start(std::span<const warm_start_target>(others.targets), ws, tensor_bundle{}, fs);
+  CHECK(others.values[0] == floats{0, 1});
+  CHECK(others.values[1] == floats{2, 3, 4, 5, 6, 7, 8, 9});
+
+  // One of the parts alone says nothing of the whole.
+  const std::span<const warm_start_target> first(now.targets.data(), 1);
+  now.values[0].assign(6, -1);
+  CHECK_THROWS_WITH_AS(warm_start(first, ws, codec, fs), doctest::Contains("\"w\" cannot be put together"),
+                       invalid_argument);
+  CHECK(now.values[0] == floats(6, -1));
 }
 
 TEST_CASE("a part cut along two axes") {

@@ -74,6 +74,38 @@ TEST_CASE("parts that a round's gradients cannot share evenly are refused") {
                        doctest::Contains("3 parts cannot be shared evenly by the 2 gradients"), invalid_argument);
 }
 
+TEST_CASE("a loss scale that changes stands beside updates of several workers' gradients, and beside no other") {
+  // What making a trainer of these policies says, in a cluster of so many workers.
+  const auto said = [](int workers, const auto&... policies) {
+    std::string what;
+    try {
+      local_cluster({.ps = 1, .workers = workers}).run([&](server& here) {
+        if (here.is_ps()) return here.join();
+        const points data;
+        make_trainer<mlp>(connected{here}, with_adam, policies...).train(data.batches(4), {.max_steps = 3});
+      });
+    } catch (const error& e) {
+      what = e.what();
+    }
+    return what;
+  };
+  const auto under_all = [&](bool moves, const auto&... scale) {
+    for (const int workers : {1, 2}) {
+      CAPTURE(workers);
+      CHECK(said(workers, scale..., sync_replicas{}) == "");
+      CHECK(said(workers, scale..., ssp{0}) == "");
+      const std::string free = said(workers, scale..., asynchronous{}), bounded = said(workers, scale..., ssp{2});
+      CHECK(says(free, "a loss scale that changes") == (moves && workers == 2));
+      CHECK(says(bounded, "a loss scale that changes") == (moves && workers == 2));
+      if (!moves || workers == 1) CHECK(free + bounded == "");
+    }
+  };
+  under_all(true, dynamic_loss_scale{.initial = 64});
+  under_all(true, static_loss_scale{64}, vary<&static_loss_scale::scale>(piecewise_constant{{2}, {64.0, 32.0}}));
+  under_all(false, static_loss_scale{64});
+  under_all(false, vary<&adam::beta1>(piecewise_constant{{2}, {0.9, 0.8}}));
+}
+
 TEST_CASE("a cluster without parameter servers is refused, and all_reduce named") {
   CHECK_THROWS_WITH_AS(local_cluster({.ps = 0, .workers = 2}).run([&](server& here) {
     make_trainer<mlp>(connected{here}, sync_replicas{}, with_adam);

@@ -1,11 +1,28 @@
 // sanitized in every run: it reads what strangers wrote
+// compiled with: -Wno-mismatched-new-delete
 #include "gradus/cluster/federated_server.hpp"
 
 #include <doctest/doctest.h>
 
+#include <cstdlib>
 #include <limits>
+#include <new>
 
 #include "federated_rounds.hpp"
+
+namespace {
+long allocations = 0;
+std::size_t allocated_bytes = 0;
+}  // namespace
+#if !defined(GRADUS_TEST_UNCOUNTED)  // ThreadSanitizer brings its own operator new
+void* operator new(std::size_t n) {
+  ++allocations, allocated_bytes += n;
+  if (void* p = std::malloc(n)) return p;
+  throw std::bad_alloc();
+}
+void operator delete(void* p) noexcept { std::free(p); }
+void operator delete(void* p, std::size_t) noexcept { std::free(p); }
+#endif
 
 using namespace gradus;
 using namespace federated_test;
@@ -345,6 +362,55 @@ TEST_CASE("federated_server: many cut frames of a large model") {
   server.receive(0, whole);
   CHECK(server.has(0));
   CHECK(server.counts(0)[damaged] == 40000);
+}
+
+// Neither end allocates on the word of a frame, nor for a good one: a server's memory is one model for each member and
+// one frame, and it is there before the first byte comes.
+TEST_CASE("federated rounds: no length of a frame allocates anything, and the server's memory is that of its models") {
+  constexpr std::size_t model_bytes = 1 << 20, members_here = 2;
+  std::vector<std::byte> values(model_bytes);
+  listed large{{{"w", float32, values}}};
+  std::size_t before = allocated_bytes;
+  federated_server server(large, {.members = members_here});
+  const std::size_t taken_at_first = allocated_bytes - before;
+  CHECK(taken_at_first < (members_here + 1) * model_bytes + 4096);
+#if !defined(GRADUS_TEST_UNCOUNTED)
+  CHECK(taken_at_first > (members_here + 1) * model_bytes);
+#endif
+  board<> leader(99), one(0);
+  federated_server small(leader.trainer, {.members = 1});
+  const octets first = copy(small.begin_round());
+  const octets model = copy(server.begin_round());
+  const octets good = forged(model, [](auto& f) { f.kind_of = f.update, f.member = 1, f.examples = 5; });
+  std::vector<octets> hostile;
+  for (const octets& whole : {good, forged(first, [](auto& f) { f.round = 2; })})
+    for (const std::uint32_t bytes : {0u, 1u, 4u, 65536u, 0x7fffffffu, 0x80000000u, 0xfffffffcu, 0xffffffffu}) {
+      hostile.push_back(forged(whole, [&](auto& f) { f.bytes = bytes; }));
+      hostile.push_back(forged(whole, [&](auto& f) { f.bytes = bytes, f.fingerprint ^= 1; }));
+      hostile.push_back(forged(whole, [&](auto& f) { f.bytes = bytes, f.examples = 0xffffffff; }));
+      hostile.push_back(octets(hostile.back().begin(), hostile.back().begin() + 64));  // and then nothing, or the next
+    }
+  long calls_before = allocations;
+  for (const octets& h : hostile) {
+    for (int m = 0; m < static_cast<int>(members_here); ++m) server.receive(m, h);
+    small.receive(0, h);
+    one.member.receive(h);
+  }
+  const long calls_of_hostile = allocations - calls_before;
+  CHECK(calls_of_hostile == 0);
+  CHECK(!server.has(0));
+  CHECK(!server.has(1));
+  CHECK(!small.has(0));
+  CHECK(server.counts(1)[another_model] > 20);
+  // So do a good frame, and the end of a round and the beginning of the next.
+  calls_before = allocations;
+  for (int k = 0; k < 2 && !server.has(1); ++k) server.receive(1, good);
+  const bool had = server.has(1), averaged = server.end_round().averaged;
+  server.begin_round();
+  const long calls_of_good = allocations - calls_before;
+  CHECK(calls_of_good == 0);
+  CHECK(had);
+  CHECK(averaged);
 }
 
 TEST_CASE("federated_server: what cannot be led is refused") {

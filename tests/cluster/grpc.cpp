@@ -113,7 +113,8 @@ struct end_of_wire {
 // Any client: it speaks gRPC, and says what it likes.
 class stranger {
 public:
-  explicit stranger(int port) {
+  explicit stranger(int port, grpc_compression_algorithm packs = GRPC_COMPRESS_NONE) {
+    context_.set_compression_algorithm(packs);
     ::grpc::ChannelArguments a;
     a.SetMaxReceiveMessageSize(-1);
     a.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
@@ -393,6 +394,52 @@ TEST_CASE("what is no frame, or too large a one, ends its connection and is coun
   // Nor is one sent.
   server.by->send(9, std::array{std::span<const std::byte>(large)});
   CHECK(server.by->counts().too_large == 3);
+}
+
+TEST_CASE("a compressed message is not expanded: a small one could be as large as memory") {
+  for (const auto algorithm : {GRPC_COMPRESS_GZIP, GRPC_COMPRESS_DEFLATE}) {
+    gradus::grpc policy;
+    policy.limits.frame_bytes = 1 << 20;
+    end_of_wire server(policy);
+    const int port = server.by->listen("127.0.0.1:0");
+    stranger s(port, algorithm);
+    s.say(bytes_of("2"));  // it is too small to be compressed
+    CHECK(s.hear());
+    s.say(std::vector<std::byte>(64 << 20));
+    CHECK(!s.hear());
+    s.end();
+    CHECK(comes([&] { return server.by->counts().malformed + server.by->counts().lost > 0; }));
+    CHECK(server.by->counts().too_large == 0);
+    CHECK(server.told.frames == 0);
+  }
+}
+
+TEST_CASE("a hello has a bound of its own, since its sender is not known yet") {
+  end_of_wire server;
+  const int port = server.by->listen("127.0.0.1:0");
+  stranger s(port);
+  s.say(std::vector<std::byte>(17 << 20, std::byte{'2'}));
+  CHECK(!s.hear());
+  CHECK(says(s.end().error_message(), "a first message, a hello, has 17825792 bytes, above what one may have"));
+  CHECK(server.by->counts().too_large == 1);
+  CHECK(server.told.hellos.empty());
+}
+
+TEST_CASE("plaintext for this machine goes by no proxy, whatever the environment says") {
+  ::setenv("http_proxy", "http://127.0.0.1:1", 1);
+  end_of_wire server, client;
+  client.by->connect(0, text("127.0.0.1:", server.by->listen("127.0.0.1:0")), bytes_of("1"));
+  CHECK(client.told.until([&] { return client.told.welcomes.size() == 1; }));
+  ::unsetenv("http_proxy");
+}
+
+TEST_CASE("a limit that gRPC cannot carry is refused") {
+  gradus::grpc policy;
+  policy.limits.frame_bytes = std::uint64_t{1} << 32;
+  CHECK(says(message_of(status::invalid_argument, [&] { policy.make(task_system{}); }),
+             "limits.frame_bytes is 4294967296, and gRPC carries messages of at most 4,294,967,295 bytes"));
+  --policy.limits.frame_bytes;
+  CHECK_NOTHROW(policy.make(task_system{})->close(0));
 }
 
 TEST_CASE("a peer that says nothing is closed") {

@@ -36,7 +36,8 @@ struct hub {
 
 class loop_transport final : public detail::transport {
 public:
-  loop_transport(hub& h, std::string name) : hub_(&h), name_(std::move(name)) {
+  loop_transport(hub& h, std::string name, const detail::wire_limits& limits = {})
+      : hub_(&h), name_(std::move(name)), limits_(limits) {
     const std::lock_guard lock(h.mutex);
     h.all.push_back(this);
   }
@@ -79,6 +80,7 @@ public:
   }
   std::string problem(std::uint32_t) const override { return {}; }
   detail::transport_counts counts() const override { return counts_; }
+  detail::wire_limits limits() const override { return limits_; }
   void close(double) override {
     const std::lock_guard calls(hub_mutex());
     const std::lock_guard lock(hub_->mutex);
@@ -98,6 +100,7 @@ private:
   };
   hub* hub_;
   std::string name_, address_;
+  detail::wire_limits limits_;
   std::atomic<detail::transport_told*> told_ = nullptr;  // who dials may be another thread than who tells
   mutable std::mutex mutex_;
   std::map<std::uint32_t, std::pair<std::string, std::vector<std::byte>>> wanted_;
@@ -178,14 +181,16 @@ struct looped {
   static constexpr std::string_view protocol = "loop";
   hub* at;
   std::string name;
+  detail::wire_limits limits = {};
   std::unique_ptr<detail::transport> make(const task_system&) const {
-    return std::make_unique<loop_transport>(*at, name);
+    return std::make_unique<loop_transport>(*at, name, limits);
   }
 };
 
 // Runs the program for each task, as processes would; what each threw, "" for nothing.
 inline std::map<std::string, std::string> run_tasks(const cluster_spec& all, hub& h,
-                                                    const std::function<void(server&)>& program) {
+                                                    const std::function<void(server&)>& program,
+                                                    const detail::wire_limits& limits = {}) {
   std::map<std::string, std::string> said;
   std::mutex mutex;
   std::vector<std::thread> threads;
@@ -194,7 +199,8 @@ inline std::map<std::string, std::string> run_tasks(const cluster_spec& all, hub
       threads.emplace_back([&, job, index] {
         std::string what;
         try {
-          server here(looped{&h, text(job, index)}, server_def{.cluster = all, .job_name = job, .task_index = index});
+          server here(looped{&h, text(job, index), limits},
+                      server_def{.cluster = all, .job_name = job, .task_index = index});
           program(here);
         } catch (const std::exception& e) {
           what = e.what();

@@ -27,6 +27,7 @@ public:
   }
   std::string problem(std::uint32_t node) const override { return of_->problem(node); }
   detail::transport_counts counts() const override { return of_->counts(); }
+  detail::wire_limits limits() const override { return of_->limits(); }
   void close(double secs) override { of_->close(secs); }
 
 private:

@@ -123,7 +123,30 @@ TEST_CASE("no flipped bit is another order") {
           CHECK(says(why, text("the log of orders \"orders\" is damaged at byte ", at - at % 16)));
           CHECK(says(why, "move it away: the run goes on without it"));
         }
-        CHECK(message_of(kind, [&] { order_file(fs, "orders", {3, 2}); }) == why);
+        const std::vector<std::byte> before = fs.bytes("orders");
+        CHECK(message_of(kind, [&] { order_file(fs, "orders", {3, 2}).keep(12); }) == why);
+        CHECK(fs.bytes("orders") == before);
+        if (at >= 32) {  // the updates that a log still has can be written again, and no others
+          const std::uint64_t hurt = 7 + (at - 32) / 32;
+          CHECK(message_of(kind, [&] { order_file(fs, "orders", {3, 2}).keep(hurt); }) == why);
+          CHECK(message_of(kind, [&] {
+                  order_file file(fs, "orders", {3, 2});
+                  add(file, hurt + 1, 13, 2);
+                  file.keep(13);
+                }) == why);
+          CHECK(fs.bytes("orders") == before);
+          {
+            order_file file(fs, "orders", {3, 2});
+            add(file, at % 2 == 0 ? hurt : 7, 12, 2);
+            file.keep(12);
+            file.sync(false);
+          }
+          holds(fs, 7, 12, 2);
+          fs.bytes("orders") = before;
+          { order_file(fs, "orders", {3, 2}).keep(hurt - 1); }
+          if (hurt > 7) holds(fs, 7, hurt - 1, 2);
+          fs.bytes("orders") = before;
+        }
       }
       fs.bytes("orders")[at] = was;
     }

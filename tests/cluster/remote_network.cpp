@@ -511,3 +511,184 @@ TEST_CASE("a server of a configuration: alone, an evaluator, a task; and what it
   const server first(by, config(R"({"type": "ps", "index": 0})"));
   CHECK_THROWS_AS(server(by, config(R"({"type": "ps", "index": 0})")), unavailable);
 }
+
+TEST_CASE("parameter servers whose indices have gaps") {
+  const cluster_spec gaps{{"ps", {{0, "p0"}, {3, "p3"}}}, {"worker", {{2, "w2"}, {5, "w5"}}}};
+  const temp_dir place;
+  hub dense_hub, gaps_hub;
+  const auto run = [&](const cluster_spec& all, hub& h, const std::string& dir) {
+    for (const auto& [task, what] :
+         run_tasks(all, h, [&](server& here) { train(here, dir, 20, sync_replicas{}, adam{.rate = 0.01}); })) {
+      CAPTURE(task);
+      CHECK(what == "");
+    }
+  };
+  run(two_by_two, dense_hub, place / "dense");
+  run(gaps, gaps_hub, place / "gaps");
+  CHECK(run_files::difference(trained(place / "gaps"), trained(place / "dense")) == "");
+}
+
+namespace {
+// Hands out what it is told, so that a test can call it as several connections would.
+struct told_directly final : detail::transport {
+  detail::transport_told** out;
+  explicit told_directly(detail::transport_told** o) : out(o) {}
+  void tell(detail::transport_told& told) override { *out = &told; }
+  int listen(const std::string&) override { return 1; }
+  void connect(std::uint32_t, const std::string&, std::vector<std::byte>) override {}
+  void send(std::uint32_t, std::span<const std::span<const std::byte>>) override {}
+  std::string problem(std::uint32_t) const override { return {}; }
+  detail::transport_counts counts() const override { return {}; }
+  void close(double) override {}
+};
+}  // namespace
+
+TEST_CASE("frames of a node's old connection and of its new one may come at the same time") {
+  const server_def def{.cluster = {{"ps", {"p0"}}, {"worker", {"w0"}}}, .job_name = "ps", .task_index = 0};
+  detail::transport_told* told = nullptr;
+  detail::remote_network network(def, std::make_unique<told_directly>(&told), task_system());
+  const auto frame_of = [](std::size_t slices) {
+    std::vector<std::string> names;
+    for (std::size_t i = 0; i < slices; ++i) names.push_back(text("a variable, number ", i));
+    const std::vector<float> numbers(8, static_cast<float>(slices));
+    std::vector<detail::wire_slice> all;
+    for (const std::string& n : names) all.push_back({n, float32, 0, std::as_bytes(std::span(numbers))});
+    detail::message_encoder out;
+    std::vector<std::byte> frame;
+    for (const auto p : out.encode({.kind = detail::message_kind::push, .sender = 1, .incarnation = 1}, all))
+      frame.insert(frame.end(), p.begin(), p.end());
+    return frame;
+  };
+  std::vector<std::thread> connections;
+  for (const std::size_t slices : {1u, 200u})
+    connections.emplace_back([&, frame = frame_of(slices)] {
+      for (int i = 0; i < 200; ++i) told->came(1, frame);
+    });
+  for (auto& c : connections) c.join();
+  // Whole messages, of one connection or the other.
+  std::size_t ones = 0, many = 0;
+  while (network.inbox(0).take(
+      [&](const detail::protocol_message& m) {
+        ++(m.parts.size() == 1 ? ones : many);
+        bool is_whole = m.parts.size() == 1 || m.parts.size() == 200;
+        for (const detail::wire_slice& s : m.parts) {
+          float first = 0;
+          std::memcpy(&first, s.bytes.data(), sizeof first);
+          is_whole = is_whole && s.bytes.size() == 32 && first == static_cast<float>(m.parts.size());
+        }
+        CHECK(is_whole);
+      },
+      detail::at_once)) {
+  }
+  CHECK(ones == 200);
+  CHECK(many == 200);
+}
+
+namespace {
+constexpr auto long_name = [] {
+  std::array<char, 3000> a{};
+  a.fill('w');
+  return a;
+}();
+constexpr auto long_named = [](graph& g) {
+  const value x = g.placeholder("x", {batch, 13}), y = g.placeholder("y", {batch}, int32);
+  const value w = g.variable(std::string_view(long_name.data(), long_name.size()), {13, 5}, {.init = zeros});
+  return model_spec{.loss = reduce_mean(sparse_softmax_cross_entropy(matmul(x, w), y))};
+};
+}  // namespace
+
+TEST_CASE("the limits of the transport are those of the messages, in both directions") {
+  // A name is longer than names may be unless their limit is raised, and a gradient than a frame whose limit is
+  // lowered.
+  const auto said_under = [](const detail::wire_limits& limits) {
+    hub h;
+    std::atomic<bool> is_over = false;
+    return run_tasks(
+        {{"ps", {"p0"}}, {"worker", {"w0"}}}, h,
+        [&](server& here) {
+          if (here.is_ps()) {  // it waits for a worker that has failed to come back, until it is stopped
+            std::thread stops([&] {
+              is_over.wait(false);
+              here.stop();
+            });
+            here.join();
+            return stops.join();
+          }
+          const struct ends {
+            std::atomic<bool>& is_over;
+            ~ends() { is_over = true, is_over.notify_all(); }
+          } ends{is_over};
+          const points data;
+          auto t = make_trainer<long_named>(connected{here}, gradient_descent{.rate = 0.1});
+          t.train(data.batches(4), {.max_steps = 3});
+        },
+        limits);
+  };
+  for (const auto& [task, what] : said_under({.name_bytes = 4000})) {
+    CAPTURE(task);
+    CHECK(what == "");
+  }
+  CHECK(says(said_under({}).at("worker 0"), "a name has 3000 bytes, above the limit of 1024"));
+  CHECK(says(said_under({.frame_bytes = 3000, .name_bytes = 4000}).at("worker 0"),
+             "above the limit frame_bytes of 3000"));
+}
+
+TEST_CASE("a worker that has done its part waits for another as long as that one trains, and for none that is absent") {
+  const cluster_spec all{{"ps", {"p0"}}, {"worker", {"w0", "w1"}}};
+  const points data;
+  for (const bool is_there : {true, false}) {
+    CAPTURE(is_there);
+    hub h;
+    std::atomic<int> leaves = 0;  // messages by which worker 0 leaves, which it repeats
+    h.saw = [&](std::span<const std::byte> frame) {
+      detail::message_decoder decoder;
+      const detail::message_head head = decoder.decode(frame).head;
+      if (head.kind == detail::message_kind::leave && head.sender == 1) ++leaves;
+    };
+    const auto task = [&](const char* job, int index, const detail::remote_options& o) {
+      const server_def def{.cluster = all, .job_name = job, .task_index = index};
+      const looped by{&h, text(job, index)};
+      return std::make_unique<server>(def, std::make_shared<detail::remote_network>(def, by.make({}), task_system(), o),
+                                      task_system());
+    };
+    const auto p0 = task("ps", 0, {});
+    std::thread serves([&] { p0->join(); });
+    const auto train_part = [&](server& here, int steps, const auto& before_a_batch) {
+      auto t =
+          make_trainer<cluster_models::mlp>(connected{here}, asynchronous{}, adam{}, run_config{.tf_random_seed = 7});
+      t.train(data.batches(12).map([&](auto b) {
+        before_a_batch();
+        return b;
+      }),
+              {.max_steps = steps});
+    };
+    // Its patience is 20 times as long as the time between two of these messages.
+    const auto w0 = task("worker", 0, {.retry = 5 * detail::one_millisecond, .connect_secs = 0.1});
+    std::thread second;
+    std::atomic<bool> has_begun = false;
+    if (is_there)
+      second = std::thread([&] {
+        const auto w1 = task("worker", 1, {});
+        int begun = 0;
+        train_part(*w1, 30, [&] {
+          has_begun = true, has_begun.notify_all();
+          if (++begun == 2)
+            while (leaves < 100) std::this_thread::yield();
+        });
+        w1->finish();
+      });
+    int seen = 0;
+    train_part(*w0, 5, [&] {  // the values are there from its first batch on, so the second worker can begin
+      if (is_there && ++seen == 3) has_begun.wait(false);
+    });
+    if (is_there)
+      w0->finish();
+    else
+      CHECK(
+          says(message_of(status::deadline_exceeded, [&] { w0->finish(); }), "worker 0 has done its part, and waited"));
+    CHECK(leaves >= (is_there ? 100 : 2));
+    if (second.joinable()) second.join();
+    p0->stop();
+    serves.join();
+  }
+}

@@ -4,6 +4,8 @@
 
 #include <doctest/doctest.h>
 
+#include <memory>
+#include <span>
 #include <vector>
 
 #include "../message.hpp"
@@ -81,4 +83,55 @@ TEST_CASE("orders are logged where arrival decides, and before a snapshot that f
   for (const std::uint32_t w : {0U, 2U}) set.orders->add({1, 0, w, 1});
   set.orders->sync(false);
   CHECK(order_log(fs, "i/orders").last() == 1);
+}
+
+TEST_CASE("after a power failure a durable log of orders has what a snapshot has made the others forget") {
+  const decider_options how{.shape = {1, 2}};
+  const auto add = [](server_log& to, std::uint64_t first, std::uint64_t last) {
+    for (std::uint64_t n = first; n <= last; ++n) {
+      const std::byte record[] = {static_cast<std::byte>(n)};
+      to.log.append(record);
+      to.orders->add({n, n - 1, 0, static_cast<std::uint32_t>(n)});
+    }
+    to.log.sync();
+    to.orders->sync(false);  // as after each batch of messages
+  };
+  // Opens the folder as a parameter server does. Its state is the number of the last update.
+  const auto open = [&](const faulty_files& fs, std::uint64_t& applied) {
+    auto log = std::make_unique<server_log>(fs, "ps-0", true, made_from(), how, 0);
+    applied = 0;
+    log->log.recover([&](bytes_in& in) { applied = in.number<std::uint64_t>(); },
+                     [&](std::span<const std::byte> record) {
+                       applied = static_cast<std::uint64_t>(record[0]);
+                       log->orders->add({applied, applied - 1, 0, static_cast<std::uint32_t>(applied)});
+                       return true;
+                     });
+    log->orders->keep(applied);
+    return log;
+  };
+  for (const bool comes_back : {false, true}) {  // what an earlier process has written is synced as well
+    CAPTURE(comes_back);
+    const faulty_files fs;
+    std::uint64_t applied = 0;
+    auto log = open(fs, applied);
+    add(*log, 1, 60);
+    if (comes_back) log.reset(), log = open(fs, applied);
+    log->snapshot([](bytes_out out) { out.number(std::uint64_t{60}); });
+    add(*log, 61, 130);
+    int states = 0;
+    fs.after_power_failure(
+        [&](const faulty_files& after) {
+          ++states;
+          std::uint64_t there = 0;
+          auto again = open(after, there);
+          CHECK(there == 130);  // each was acknowledged
+          again->orders->sync(false);
+          again.reset();
+          const order_log orders(after, "ps-0/orders");
+          CHECK(orders.first() == 1);
+          CHECK(orders.last() == 130);
+        },
+        6);
+    CHECK(states > 3);
+  }
 }

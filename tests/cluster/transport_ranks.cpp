@@ -214,3 +214,14 @@ TEST_CASE("a rank that sends more than early_bytes before it is expected ends th
   a.reset();  // it says nothing more; b would end by its silence
   CHECK(message_of(status::aborted, [&] { static_cast<void>(b->all_take_part(true)); }) == of_b);
 }
+
+TEST_CASE("what is above the limit of the transport's frames is refused in the thread that sends it") {
+  hub h;
+  const server_def def{.cluster = three, .job_name = "worker", .task_index = 0};
+  const loop::looped by{&h, "w0", {.frame_bytes = 4000}};
+  detail::transport_ranks ranks(def, by.make({}), {}, {.retry_secs = 0.005, .close_secs = 0.2});
+  const std::vector<std::byte> most(4000 - 128), more(most.size() + 1);
+  CHECK_NOTHROW(ranks.send(1, most));
+  const std::string said = message_of(status::resource_exhausted, [&] { ranks.send(1, more); });
+  CHECK(says(said, "worker 0 sends 3873 bytes to worker 1, above the limit frame_bytes of 4000"));
+}

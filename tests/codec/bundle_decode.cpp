@@ -1,6 +1,7 @@
 #include "gradus/codec/bundle_decode.hpp"
 
 #include "bundle_files.hpp"
+#include "gradus/store/parallel.hpp"
 
 using namespace bundle_test;
 using detail::bundle_entry;
@@ -252,6 +253,61 @@ TEST_CASE("bundle_decode: slices") {
   CHECK(says(orphan.problem(), "slices of tensors that it does not hold"));
   CHECK(says(forgery(f).with(std::string("\0garbage", 8), f.at(32, 4, 1, {1})).problem(),
              "slices of tensors that it does not hold"));
+}
+
+TEST_CASE("bundle_decode: a slice that is listed twice is refused, also of a tensor without elements") {
+  const bundle_extent all;
+  for (const std::int64_t rows : {4, 0}) {
+    forgery f = sliced({{all, all}}, {rows, 2});
+    CHECK(f.problem() == "");
+    bundle_entry whole;
+    whole.type = 1, whole.dims = {rows, 2}, whole.slices = {{all, all}, {all, all}};
+    CHECK(says(f.with("w", whole).problem(), "\"w\" in its .index has a slice twice"));
+  }
+}
+
+TEST_CASE("bundle_decode: slices and their extents count as entries, of one tensor and of all") {
+  const auto read = [](const forgery& f, std::uint64_t entries) {
+    auto files = f.files();
+    files.limits.entries = entries;
+    const detail::bundle_settings settings;
+    auto d = detail::bundle_decoder(settings, files).run();
+    d.content = {};  // its bytes end here
+    return d;
+  };
+  const bundle_extent all;
+  forgery f = sliced({{{0, 2}, all}, {{2, 2}, all}});
+  CHECK(read(f, 6).ok());
+  CHECK(read(f, 5).kind == status::resource_exhausted);
+  CHECK(says(read(f, 5).problem, "it has more than 5 slices of tensors and extents in them, the limit; raise "));
+  bundle_entry other;
+  other.type = 1, other.dims = {4, 2}, other.slices = {{all, all}};
+  f.with(detail::bundle_slice_key("v", other.slices[0]), f.at(32, 0, 1, {0, 2})).with("v", other);
+  CHECK(says(read(f, 8).problem, "more than 8 slices"));
+  CHECK(read(f, 9).kind == status::data_loss);  // of that slice's extents
+  // An entry of half a megabyte whose slices would take many times that.
+  other.dims = {1, 1, 1, 1}, other.slices.assign(65536, detail::bundle_slice(4));
+  const auto d = read(forgery().with("v", other), reader_limits{}.entries);
+  CHECK(d.kind == status::resource_exhausted);
+  CHECK(says(d.problem, "raise reader_limits::entries"));
+}
+
+TEST_CASE("bundle_decode: a large tensor is checked by several threads, with the same result") {
+  forgery f;
+  f.data.resize(detail::worth_parts + 4097);
+  for (std::size_t i = 0; i < f.data.size(); i += 1000) f.data[i] = static_cast<std::byte>(i % 251);
+  const auto size = static_cast<std::int64_t>(f.data.size());
+  f.with("w", f.at(0, size, 4, {size}));
+  auto files = f.files();
+  const detail::bundle_settings settings;
+  for (const int threads : {1, 4}) {
+    files.threads = threads;
+    CHECK(detail::bundle_decoder(settings, files).run().ok());
+    auto damaged = files;
+    damaged.all[data_suffix][f.data.size() / 2] ^= std::byte{1};
+    CHECK(says(detail::bundle_decoder(settings, damaged).run().problem,
+               text("its checksum does not fit its ", size, " bytes")));
+  }
 }
 
 // As TensorFlow's WriteVariantTensor has it: of each variant its length, its bytes, and a masked checksum of the

@@ -73,6 +73,30 @@ TEST_CASE("bundle_encode: what could not be read back is not written") {
   CHECK(refusal({tensor("w/part_0", 5), tensor("w/part_1", 5)}, {.names = tensorflow_names{}}) == "no error");
 }
 
+TEST_CASE("bundle_encode: a delta's parts that do not cover their tensor keep their own names") {
+  const auto parts = partition_variable("w", {10}, {0, 2});
+  const std::vector<record> one{tensor("w/part_0", 5)}, two{tensor("w/part_0", 5), tensor("w/part_1", 5)};
+  const auto index = [&](const std::vector<record>& records) {
+    const bundle_files files(encode(records, {.parts = parts}, {{"delta", "1"}}));
+    return std::string(detail::as_chars(files.all.at(".index")));
+  };
+  CHECK(index(one).find("w/part_0") != std::string::npos);
+  CHECK(index(two).find("w/part_0") == std::string::npos);
+  // What makes no sense is refused as ever.
+  const auto refused = [&](const std::vector<record>& records, const partition_map& said) {
+    try {
+      encode(records, {.parts = said}, {{"delta", "1"}});
+    } catch (const invalid_argument&) {
+      return true;
+    }
+    return false;
+  };
+  auto wrong = parts;
+  wrong.at("w/part_0").start = {6};
+  CHECK(refused(one, wrong));
+  CHECK(refused({tensor("w/part_0", 5), tensor("w/part_1", 4)}, parts));
+}
+
 TEST_CASE("bundle_encode: metadata that claim strings are believed only if they are") {
   const auto packed = hex("02 00 78 27 0b 34 68 69");
   const record strings{"s", uint8, {8}, packed, true};

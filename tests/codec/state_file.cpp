@@ -152,6 +152,9 @@ TEST_CASE("latest_checkpoint and read_state_file") {
   CHECK(latest_checkpoint(fs, "d").empty());  // a file alone is no checkpoint
   publish(fs, "d/checkpoint", "model_checkpoint_path: \"m-3.ckpt\"");
   CHECK(latest_checkpoint(fs, "d") == "d/m-3.ckpt");
+  CHECK(is_newest_checkpoint(fs, "d", "d/m-3.ckpt"));
+  CHECK(is_newest_checkpoint(fs, "d", ""));
+  CHECK_FALSE(is_newest_checkpoint(fs, "d", "d/m-2.ckpt"));
   publish(fs, "d/checkpoint", "model_checkpoint_path: \"/abs/m-3.ckpt\"");
   CHECK(read_state_file(fs, "d")->newest == "/abs/m-3.ckpt");
   CHECK(latest_checkpoint(fs, "d") == "d/m-3.ckpt");  // the directory was moved

@@ -1,7 +1,11 @@
 #include <gradus/columns/feature_layout.hpp>
+#include <gradus/columns/parse_example_spec.hpp>
 
 #include <doctest/doctest.h>
 
+#include <limits>
+
+#include "../message.hpp"
 #include "feature_data.hpp"
 
 using namespace gradus;
@@ -105,6 +109,54 @@ TEST_CASE("a column's default stands for a component that the data has not") {
   layout(from, to);
   CHECK(all_of<float>(to, "age") == std::vector<float>{4, 4});
   CHECK(all_of<float>(to, "x") == std::vector<float>{1.5f, 2.5f});
+}
+
+TEST_CASE("a part that a batch lacks is zero, whatever the batch before it had") {
+  const feature_layout layout({.input_layer = {numeric_column("age")}, .keep = {{"label", int32, {}}}});
+  datum to;
+  layout.write(batch_of(2, {dense_floats("age", 1, {1, 2}), dense_ints("label", 1, {7, 8})}), to);
+  CHECK(all_of<std::int32_t>(to, "label") == std::vector<std::int32_t>{7, 8});
+  layout.write(batch_of(2, {dense_floats("age", 1, {1, 2})}), to);
+  CHECK(all_of<std::int32_t>(to, "label") == std::vector<std::int32_t>{0, 0});
+}
+
+TEST_CASE("a number that is kept as int32 fits it, or is refused") {
+  const feature_layout layout({.input_layer = {numeric_column("age")}, .keep = {{"label", int32, {}}}});
+  constexpr std::int64_t least = INT32_MIN, most = INT32_MAX;
+  datum to;
+  layout.write(batch_of(2, {dense_floats("age", 1, {1, 2}), dense_ints("label", 1, {least, most})}), to);
+  CHECK(all_of<std::int32_t>(to, "label") == std::vector<std::int32_t>{INT32_MIN, INT32_MAX});
+  for (const std::int64_t x : {least - 1, most + 1, (std::int64_t{1} << 32) + 1})
+    CHECK(says(
+        message_of(status::invalid_argument,
+                   [&] {
+                     layout.write(batch_of(2, {dense_floats("age", 1, {1, 2}), dense_ints("label", 1, {0, x})}), to);
+                   }),
+        text("as int32, found ", x, "; keep it as int64")));
+}
+
+TEST_CASE("a cross makes no more ids than there is room for, whatever lists come") {
+  const feature_layout layout({.linear_model = {crossed_column({"a", "b"}, 1000)}, .ids_of = {{"a", 3}, {"b", 2}}});
+  datum to;
+  const std::vector<std::string> long_list(1 << 20, "");
+  layout.write(batch_of(1, {ragged_texts("a", {{"x", "y", "z"}}), ragged_texts("b", {{"x", "y"}})}), to);
+  CHECK(
+      says(message_of(status::invalid_argument,
+                      [&] {
+                        layout.write(batch_of(1, {ragged_texts("a", {long_list}), ragged_texts("b", {long_list})}), to);
+                      }),
+           "example 0 of the batch has more than 6 crosses; give more room"));
+  layout.write(batch_of(1, {ragged_texts("a", {long_list}), ragged_texts("b", {{}})}), to);  // no cross
+}
+
+TEST_CASE("a default that is NaN is one default") {
+  const auto age = numeric_column("age", {.default_value = {std::numeric_limits<float>::quiet_NaN()}});
+  const feature_layout layout({.input_layer = {age}, .linear_model = {bucketized_column(age, {30})}});
+  CHECK_NOTHROW(example_columns{layout});
+  const auto other = numeric_column("age", {.default_value = {1}});
+  CHECK_THROWS_AS(
+      example_columns(feature_layout({.input_layer = {other}, .linear_model = {bucketized_column(age, {30})}})),
+      invalid_argument);
 }
 
 TEST_CASE("what a layout refuses") {

@@ -1,6 +1,7 @@
 // A board takes part in federated rounds: it gets a model as bytes, trains it on its own examples and sends it back.
 // Between them the line loses, flips and repeats bytes; nothing of that reaches the model.
 // Built with -DWITHOUT_ROUNDS it trains and walks over its variables, and no more.
+// boards: M0 too
 // beside -DWITHOUT_ROUNDS at most: 2700
 // links no heap and no exceptions
 // flash at most: m4f 17140, m3 19630

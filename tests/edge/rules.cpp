@@ -1,4 +1,5 @@
 // Rules that work on numbers, each in a program of a board: no heap, no exceptions, whatever their settings are.
+// boards: M0 too
 // links no heap and no exceptions
 // flash at most: m4f 51240, m3 53600
 // ram at most: 5340

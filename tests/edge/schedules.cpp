@@ -1,5 +1,6 @@
 // Every schedule, and the functions they are made of, has the same bits on every machine. No heap, no C library.
 // boards: with a standard library
+// boards: M0 too
 // links no heap and no exceptions
 // flash at most: m4f 14380, m3 13910
 // ram at most: 110

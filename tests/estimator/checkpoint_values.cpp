@@ -62,6 +62,51 @@ TEST_CASE("an export is a checkpoint, whatever codec other checkpoints have") {
   CHECK(detail::variable_in(path, "w", {}).as<float>()[1] == 5);
 }
 
+TEST_CASE("a checkpoint that was copied over the newest one is refused wherever the newest is asked for") {
+  testing::temp_dir dir;
+  save(dir.path(), flat_binary{}, 1, 1, 110), save(dir.path(), flat_binary{}, 2, 2, 120);
+  const std::string path = latest_checkpoint(posix{}, dir.path());
+  const auto copy_to = [&](const std::string& to) {
+    const auto bytes = read_file(posix{}, dir.path() + "/model-110.ckpt");
+    publish(posix{}, to, std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+  };
+  copy_to(path), copy_to(dir.path() + "/best.ckpt"), copy_to(dir.path() + "/model-7.ckpt");
+  const auto refused = [](auto f) {
+    CHECK_THROWS_WITH_AS(f(), doctest::Contains("its name says step 120, but the checkpoint in it says step 110"),
+                         data_loss);
+  };
+  graph g;
+  g.variable("w", {2}, {.init = constant_initializer(5)});
+  session s{g};
+  refused([&] { detail::variables_in(path, {}); });
+  refused([&] { detail::variable_in(path, "w", {}); });
+  refused([&] { detail::tensors_in(path, {}); });
+  refused([&] { detail::restore_variables(s, path, 1, {}); });
+  for (const char* name : {"/best.ckpt", "/model-7.ckpt", "/model-110.ckpt"}) {
+    CHECK(detail::variable_in(dir.path() + name, "w", {}).as<float>()[1] == 1);
+    detail::restore_variables(s, dir.path() + name, 1, {});
+    CHECK(s.variable("w").as<float>()[0] == 1);
+  }
+}
+
+TEST_CASE("a tensor of a type that is only carried is refused by its name, and its neighbours are read") {
+  testing::temp_dir dir;
+  const std::string path = dir.path() + "/other.safetensors";
+  const std::string header = R"({"w":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},)"
+                             R"("z":{"dtype":"C64","shape":[1],"data_offsets":[4,12]}})";
+  std::string file(8, '\0');
+  file[0] = static_cast<char>(header.size());
+  publish(posix{}, path, file + header + std::string(12, '\0'));
+  CHECK(detail::variables_in(path, {}) == std::vector<std::string>{"w", "z"});
+  CHECK(detail::variable_in(path, "w", {}).as<float>()[0] == 0);
+  CHECK_THROWS_WITH_AS(detail::variable_in(path, "z", {}), doctest::Contains("\"z\" in the checkpoint"),
+                       invalid_argument);
+  CHECK_THROWS_WITH_AS(detail::variable_in(path, "z", {}), doctest::Contains("complex64"), invalid_argument);
+  const auto all = detail::tensors_in(path, {});
+  REQUIRE(all.size() == 1);
+  CHECK(all[0].first == "w");
+}
+
 TEST_CASE("no checkpoint, and one that cannot be read, are step 0") {
   testing::temp_dir dir;
   CHECK(detail::step_in_directory(dir.path()) == 0);

@@ -264,3 +264,22 @@ TEST_CASE("a warm start whose source is chosen when the program runs: a director
   CHECK_THROWS_WITH_AS(begun(""), "warm_start_from: ckpt_to_initialize_from must not be empty; give a path",
                        invalid_argument);
 }
+
+TEST_CASE("evaluating an older checkpoint hides no later evaluation; the newest takes the place of its own") {
+  testing::temp_dir dir;
+  auto e = make_estimator<line>(adam{}, run_config{.model_dir = dir.path(), .save_checkpoints_steps = 2}, silent{});
+  e.train(endless, {.steps = 4});
+  auto later = make_estimator<line>(adam{}, run_config{.model_dir = dir.path()}, silent{});
+  later.evaluate(data);
+  later.trainer().evaluate(data(), {.checkpoint_path = dir.path() + "/model-2.ckpt"});
+  later.trainer().evaluate(data(), {.checkpoint_path = later.latest_checkpoint()});
+  std::vector<std::string> names;
+  REQUIRE(posix{}.list(dir.path() + "/eval", names) == 0);
+  REQUIRE(names.size() == 1);
+  std::string said;
+  for (const event& at : summary_iterator(join_path(dir.path() + "/eval", names[0])))
+    said += at.what == event_kind::session_log ? text("start ", at.step, "; ")
+            : at.what == event_kind::summary   ? text(at.step, "; ")
+                                               : std::string();
+  CHECK(said == "start 4; 4; 2; start 4; 4; ");
+}

@@ -129,3 +129,34 @@ TEST_CASE("the latest exporter exports each, and keeps the newest five") {
   CHECK(s.kept("all").size() == 7);
   CHECK_THROWS_AS(latest_exporter("each", {.serving = serving, .exports_to_keep = 0}), invalid_argument);
 }
+
+namespace {
+evaluation_result with_curve(std::vector<double> curve, std::int64_t step) {
+  evaluation_result r = with_loss(1, step);
+  r.set("curve", const_tensor_view(std::span<const double>(curve)));
+  return r;
+}
+bool higher_at_its_end(const evaluation_result& best, const evaluation_result& now) {
+  return now.tensor("curve").as<double>().back() > best.tensor("curve").as<double>().back();
+}
+}  // namespace
+
+TEST_CASE("the best by an array, also after the program is started again; results without one are passed over") {
+  saves s;
+  s.event(7, 1);  // of a program that wrote no arrays
+  const auto best = [] { return best_exporter("best", {.serving = serving, .compare = higher_at_its_end}); };
+  const auto evaluated = [&](any_exporter& e, const evaluation_result& r) {
+    summary_writer<> log(s.dir.path() + "/eval");
+    log.add_summary(detail::summaries_of(r), r.global_step());
+    log.close();
+    return !s(e, r).empty();
+  };
+  any_exporter first = best(), second = best();
+  CHECK(evaluated(first, with_curve({9, 3}, 2)));
+  CHECK(evaluated(first, with_curve({0, 5}, 3)));
+  CHECK_FALSE(evaluated(second, with_curve({9, 4}, 4)));
+  CHECK(evaluated(second, with_curve({0, 6}, 5)));
+  any_exporter wrong = best_exporter(
+      "wrong", {.serving = serving, .compare = [](const auto& was, const auto& now) { return now["x"] > was["x"]; }});
+  CHECK_THROWS_AS(evaluated(wrong, with_curve({1, 1}, 6)), not_found);
+}

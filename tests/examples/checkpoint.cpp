@@ -4,8 +4,10 @@
 #include <fcntl.h>
 #include <spawn.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <gradus/checkpoint/delta.hpp>
 #include <gradus/checkpoint/in_place.hpp>
 #include <gradus/codec/flat.hpp>
@@ -23,6 +25,7 @@ std::string slurp(const std::string& path) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 bool contains(const std::string& s, std::string_view part) { return s.find(part) != std::string::npos; }
+auto lines_in(const std::string& s) { return std::count(s.begin(), s.end(), '\n'); }
 
 struct outcome {
   int code = -1;
@@ -51,9 +54,12 @@ struct workshop {
     return {WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status), slurp(out), slurp(err)};
   }
   outcome run(std::vector<std::string> words) const {
-    const char* bin = std::getenv("GRADUS_BIN");
-    words.insert(words.begin(), join_path(bin != nullptr ? bin : "build/bin", "gradus-checkpoint"));
+    words.insert(words.begin(), program());
     return start(std::move(words));
+  }
+  static std::string program() {
+    const char* bin = std::getenv("GRADUS_BIN");
+    return join_path(bin != nullptr ? bin : "build/bin", "gradus-checkpoint");
   }
   // The same with --json, which another reader has to understand; `pick` is a Python expression of the result `r`.
   std::string json(std::vector<std::string> words, const std::string& pick) const {
@@ -104,6 +110,36 @@ struct state {
                     {"global_step", int64, {}, bytes_of(step)},
                     {"input", uint8, {5}, bytes_of(position), true},
                     {"w", float32, {2, 3}, bytes_of(w)}}};
+};
+
+void flip_bit(const std::string& path, std::size_t from_end) {
+  auto bytes = slurp(path);
+  bytes[bytes.size() - from_end] = static_cast<char>(bytes[bytes.size() - from_end] ^ 16);
+  publish(posix{}, path, bytes);
+}
+
+// A base with an optimizer's slot, and a delta of one row.
+struct chain_of_two {
+  std::vector<float> table = {1, 2, 3, 4, 5, 6}, slot = {0, 0, 0, 0, 0, 0};
+  std::string base, delta;
+
+  explicit chain_of_two(const workshop& place) {
+    state_list list;
+    list.tensor("emb", {6, 1}, std::span<float>(table));
+    list.tensor("emb/Adam", {6, 1}, std::span<float>(slot));
+    row_tracker tracker;
+    tracker.table("emb", 6);
+    const std::vector<float> before = table;
+    const snapshot content{
+        1, {}, {{"emb", float32, {6, 1}, bytes_of(before)}, {"emb/Adam", float32, {6, 1}, bytes_of(slot)}}};
+    base = place.write("base.ckpt", content);
+    const auto chain = begin_chain({base, &content});
+    table[4] = 50;
+    const std::int64_t touched[] = {4};
+    tracker.rows_of("emb").mark(std::span<const std::int64_t>(touched));
+    const auto marks = tracker.take();
+    delta = place.write("delta-1.ckpt", make_delta(list, marks, chain, 2).content);
+  }
 };
 
 }  // namespace
@@ -259,21 +295,8 @@ TEST_CASE("what a file says cannot steer a terminal") {
 
 TEST_CASE("a base and its deltas become one checkpoint") {
   const workshop place;
-  std::vector<float> table = {1, 2, 3, 4, 5, 6};
-  state_list list;
-  list.tensor("emb", {6, 1}, std::span<float>(table));
-  row_tracker tracker;
-  tracker.table("emb", 6);
-  const std::vector<float> before = table;
-  const snapshot base{1, {}, {{"emb", float32, {6, 1}, bytes_of(before)}}};
-  const auto base_path = place.write("base.ckpt", base);
-  const auto chain = begin_chain({base_path, &base});
-  table[4] = 50;
-  const std::int64_t touched[] = {4};
-  tracker.rows_of("emb").mark(std::span<const std::int64_t>(touched));
-  const auto marks = tracker.take();
-  const auto d = make_delta(list, marks, chain, 2);
-  const auto delta_path = place.write("delta-1.ckpt", d.content);
+  const chain_of_two chain(place);
+  const auto &base_path = chain.base, &delta_path = chain.delta;
   CHECK(place.run({"verify", delta_path}).code == 0);
   const auto made = place.run({"compact", base_path, delta_path, "-o", place.path("whole.npz")});
   REQUIRE_MESSAGE(made.code == 0, made.err);
@@ -536,4 +559,254 @@ TEST_CASE("--limits: what a checkpoint may cost") {
   const auto wrong = w.run({"show", two, "--limits", "entries"});
   CHECK(wrong.code == 2);
   CHECK_MESSAGE(contains(wrong.err, "--limits is \"entries\"; expected none, or "), wrong.err);
+}
+
+TEST_CASE("diff within a tolerance: an infinity is near itself alone, a NaN near NaNs") {
+  const auto check = []<class T>(T, dtype type) {
+    constexpr T inf = std::numeric_limits<T>::infinity(), nan = std::numeric_limits<T>::quiet_NaN();
+    constexpr T most = std::numeric_limits<T>::max();
+    struct pair_of_numbers {
+      T a, b;
+      int code;
+    };
+    const pair_of_numbers all[] = {{1, T(1.05), 0}, {1, 2, 1},      {0, T(-0.0), 0}, {inf, inf, 0}, {-inf, -inf, 0},
+                                   {nan, -nan, 0},  {inf, -inf, 1}, {inf, 1, 1},     {1, inf, 1},   {1, -inf, 1},
+                                   {most, inf, 1},  {nan, 1, 1},    {1, nan, 1},     {nan, inf, 1}, {inf, nan, 1},
+                                   {inf, most, 1},  {0, nan, 1},    {0, inf, 1},     {nan, nan, 0}};
+    const workshop place;
+    for (const auto& p : all) {
+      const std::vector<T> a = {p.a}, b = {p.b};
+      const auto left = place.write("a.ckpt", {1, {}, {{"w", type, {1}, bytes_of(a)}}});
+      const auto right = place.write("b.ckpt", {1, {}, {{"w", type, {1}, bytes_of(b)}}});
+      for (const char* tolerance : {"--atol", "--rtol"})
+        CHECK_MESSAGE(place.run({"diff", left, right, tolerance, "0.25"}).code == p.code,
+                      tolerance << ' ' << p.a << ' ' << p.b);
+    }
+  };
+  check(float{}, float32);
+  check(double{}, float64);
+}
+
+TEST_CASE("a result that standard output does not take is no success") {
+  const workshop place;
+  const state s;
+  place.write("model-7.ckpt", s.content);
+  for (const char* words : {"--help", "list .", "show model-7.ckpt", "--json show model-7.ckpt", "verify model-7.ckpt",
+                            "diff model-7.ckpt model-7.ckpt", "convert model-7.ckpt copy.npz", "--json verify ."}) {
+    CAPTURE(words);
+    const auto from = std::filesystem::absolute(workshop::program()).string();
+    const auto full =
+        place.start({"sh", "-c", text("cd '", place.dir.path(), "' && '", from, "' ", words, " > /dev/full")});
+    CHECK(full.code == 2);
+    CHECK_MESSAGE(contains(full.err, "standard output took only a part of the result, or nothing: "), full.err);
+  }
+}
+
+TEST_CASE("an image of a flash costs no more than is allowed") {
+  const workshop place;
+  const auto huge = place.path("huge.flash"), little = place.path("little.flash");
+  publish(posix{}, huge, std::string_view());
+  REQUIRE(::truncate(huge.c_str(), off_t{1} << 40) == 0);
+  for (const char* limits : {"file_bytes=4000000000000", "none"}) {
+    const auto said = place.run({"show", huge, "--limits", limits});
+    CHECK(said.code == 2);
+    CHECK_MESSAGE(contains(said.err, "it has 1099511627776 bytes; the image of a flash has less than 2 GiB"), said.err);
+  }
+  CHECK(place.run({"verify", huge}).out.starts_with("UNREAD  "));
+  publish(posix{}, little, std::string(4096, '\xff'));
+  const auto said = place.run({"show", little, "--limits", "file_bytes=4095"});
+  CHECK(said.code == 2);
+  CHECK_MESSAGE(contains(said.err, "raise reader_limits::file_bytes"), said.err);
+}
+
+TEST_CASE("a delta is converted as it is, or not at all") {
+  const workshop place;
+  const chain_of_two chain(place);
+  const auto to = [&](const char* name) { return place.path(name); };
+  for (const auto& words :
+       std::vector<std::vector<std::string>>{{to("x.npz"), "--drop", "emb/Adam"},
+                                             {to("x.npz"), "--drop", "nothing"},
+                                             {to("x"), "--to", "tensor_bundle", "--names", "tensorflow:Adam"},
+                                             {to("x.flash")},
+                                             {to("x"), "--to", "flash_image"}}) {
+    CAPTURE(words.back());
+    std::vector<std::string> all = {"convert", chain.delta};
+    all.insert(all.end(), words.begin(), words.end());
+    const auto refused = place.run(all);
+    CHECK(refused.code == 2);
+    CHECK_MESSAGE(contains(refused.err, "\"" + chain.delta + "\" is a delta, and "), refused.err);
+    CHECK(contains(refused.err, "compact it with its base first"));
+  }
+  for (const char* file : {"x.npz", "x.index", "x.flash"}) CHECK(posix{}.exists(to(file)) == ENOENT);
+  REQUIRE(place.run({"convert", chain.delta, to("whole.npz")}).code == 0);
+  CHECK(place.run({"verify", to("whole.npz")}).code == 0);
+  CHECK(place.run({"compact", chain.base, to("whole.npz"), "-o", to("state.flash")}).code == 0);
+}
+
+TEST_CASE("compact gives TensorFlow's names to the bundle that it writes") {
+  const workshop place;
+  const chain_of_two chain(place);
+  const auto to = place.path("theirs");
+  const auto with = [&](const std::string& names) {
+    return place.run({"compact", chain.base, chain.delta, "-o", to, "--to", "tensor_bundle", "--names", names});
+  };
+  const auto other = with("tensorflow:Ftrl");
+  CHECK(other.code == 2);
+  CHECK_MESSAGE(contains(other.err, "no slot is called so; there are slots of Adam"), other.err);
+  CHECK(posix{}.exists(to + ".index") == ENOENT);
+  CHECK(with("tensorflow:Adam,called=MyAdam").code == 0);
+  CHECK(place.json({"show", to}, "[t['name'] for t in r['tensors']]") == "['emb', 'emb/MyAdam']");
+}
+
+TEST_CASE("options that mean nothing for a command are refused, not ignored") {
+  const workshop place;
+  const state s;
+  const chain_of_two chain(place);
+  const auto first = place.write("first.ckpt", s.content), dir = place.dir.path(),
+             names = std::string("tensorflow:Adam");
+  const auto to = place.path("to.npz");
+  struct refusal {
+    std::vector<std::string> words;
+    const char* said;
+  };
+  for (const auto& [words, said] : std::vector<refusal>{
+           {{"list", dir, "--names", names}, "`list` shows none"},
+           {{"diff", first, first, "--names", names}, "--names maps names of a tensor_bundle, but "},
+           {{"show", first, "--names", names}, "--names maps names of a tensor_bundle, but "},
+           {{"verify", first, "--names", names}, "--names maps names of a tensor_bundle, and there is none here"},
+           {{"verify", first, dir, "--names", names}, "--names maps names of a tensor_bundle, and there is none here"},
+           {{"compact", chain.base, chain.delta, "-o", to, "--names", names}, "but npz is written"},
+           {{"compact", chain.base, chain.delta, "-o", to, "--sector-bytes", "512"}, "but npz is written"},
+           {{"convert", first, to, "--sectors", "8"}, "--sector-bytes and --sectors are of the image of a flash"},
+           {{"convert", first, to, "--sector-bytes", "4096"}, "but npz is written"},
+           {{"convert", first, place.path("to.flash"), "--drop", "input", "--shards", "2"}, "leave --shards out"}}) {
+    const auto refused = place.run(words);
+    CAPTURE(said);
+    CHECK(refused.code == 2);
+    CHECK_MESSAGE(contains(refused.err, said), refused.err);
+    CHECK(refused.out.empty());
+  }
+  CHECK(posix{}.exists(to) == ENOENT);
+  // Where one of several is a bundle, it gets the names.
+  REQUIRE(place.run({"compact", chain.base, "-o", place.path("theirs"), "--to", "tensor_bundle"}).code == 0);
+  CHECK(place.run({"verify", first, place.path("theirs"), "--names", names}).code == 0);
+  CHECK(place.run({"diff", chain.base, place.path("theirs"), "--names", names}).code == 0);
+  CHECK(place.run({"verify", place.path("theirs"), "--names", "tensorflow:Ftrl"}).code == 2);
+}
+
+TEST_CASE("images of a flash are among what a directory holds") {
+  const workshop place;
+  const state s;
+  const auto first = place.write("first.ckpt", s.content), dir = place.path("images");
+  const auto image = join_path(dir, "board.flash");
+  REQUIRE(place.run({"convert", first, image, "--drop", "input"}).code == 0);
+  CHECK(place.json({"list", dir}, "[(c['codec'], c['files'], c['bytes'] > 0, c['step']) for c in r['checkpoints']]") ==
+        "[('flash_image', ['board.flash'], True, None)]");
+  CHECK(contains(place.run({"list", dir}).out, "board.flash  flash_image"));
+  const auto whole = place.run({"verify", dir});
+  CHECK(whole.code == 0);
+  CHECK(whole.out == "ok      " + image + "  flash_image, 10 tensors\n");
+  auto damaged = slurp(image);
+  damaged[70] = static_cast<char>(damaged[70] ^ 1);
+  publish(posix{}, image, damaged);
+  const auto found = place.run({"verify", dir});
+  CHECK(found.code == 1);
+  CHECK(found.out.starts_with("DAMAGED " + image));
+}
+
+TEST_CASE("verify: DAMAGED is what has lost something, UNREAD what could not be looked at") {
+  const workshop place;
+  const state s;
+  const auto good = place.write("good.ckpt", s.content), damaged = place.write("damaged.ckpt", s.content);
+  flip_bit(damaged, 3);
+  const auto nothing = place.path("nothing.ckpt"), foreign = place.path("epoch.ckpt"), loop = place.path("loop.ckpt");
+  publish(posix{}, foreign, std::string("PK\3\4") + std::string(200, '\0'));
+  REQUIRE(::symlink(loop.c_str(), loop.c_str()) == 0);
+  const auto bundle = place.path("bundle");
+  REQUIRE(place.run({"convert", good, bundle, "--to", "tensor_bundle"}).code == 0);
+  posix{}.remove(bundle + ".data-00000-of-00001");
+  struct verdict {
+    std::string path, said;
+    int code;
+  };
+  const verdict all[] = {{good, "ok      ", 0},    {damaged, "DAMAGED ", 1}, {nothing, "UNREAD  ", 2},
+                         {foreign, "UNREAD  ", 2}, {loop, "UNREAD  ", 2},    {bundle, "DAMAGED ", 1}};
+  for (const auto& v : all) {
+    const auto alone = place.run({"verify", v.path});
+    CHECK_MESSAGE(alone.out.starts_with(v.said + v.path), alone.out << alone.err);
+    CHECK(alone.code == v.code);
+    // The verdict on one file does not hide that on another.
+    for (const auto& other : all) {
+      const auto both = place.run({"verify", v.path, other.path});
+      CHECK(lines_in(both.out) == 2);
+      CHECK(contains(both.out, v.said + v.path));
+      CHECK(contains(both.out, other.said + other.path));
+      CHECK(both.code == (v.code == 1 || other.code == 1 ? 1 : std::max(v.code, other.code)));
+    }
+  }
+  const auto limited = place.run({"verify", good, "--limits", "entries=1"});
+  CHECK(limited.out.starts_with("UNREAD  " + good));
+  CHECK(limited.code == 2);
+
+  posix{}.remove(damaged), posix{}.remove(bundle + ".index"), posix{}.remove(bundle + ".manifest"),
+      posix{}.remove(loop);
+  const auto dir = place.run({"verify", place.dir.path()});
+  CHECK_MESSAGE(dir.code == 2, dir.out);
+  CHECK(contains(dir.out, "UNREAD  " + foreign));
+  CHECK(place.json({"verify", place.dir.path()}, "[c['damaged'] for c in r['checked'] if not c['intact']]") ==
+        "[False]");
+  const auto listed = place.run({"list", place.dir.path()});
+  CHECK(contains(listed.out, "UNREAD"));
+  CHECK(!contains(listed.out, "MISSING"));
+}
+
+TEST_CASE("a checkpoint that was copied over one of another step is found") {
+  const workshop place;
+  std::vector<float> w(4);
+  state_list list;
+  list.tensor("w", {4}, std::span<float>(w));
+  const auto dir = place.path("run");
+  saver<flat_binary> saves;
+  for (int step = 110; step <= 120; step += 10) saves.save(list, join_path(dir, "model"), step);
+  const auto newest = join_path(dir, "model-120.ckpt");
+  CHECK(place.run({"verify", dir}).code == 0);
+  CHECK(!contains(place.run({"show", dir}).out, "warning"));
+  publish(posix{}, newest, slurp(join_path(dir, "model-110.ckpt")));
+  const auto found = place.run({"verify", dir});
+  CHECK(found.code == 1);
+  CHECK_MESSAGE(
+      contains(found.out, "DAMAGED " + newest + ": its name says step 120, but the checkpoint in it says step 110"),
+      found.out);
+  CHECK(contains(place.run({"show", dir}).out, "warning: its name says step 120"));
+  CHECK(contains(place.run({"convert", dir, place.path("copy.npz")}).err, "warning: its name says step 120"));
+  CHECK(place.run({"verify", newest}).code == 0);  // by its path it is as good as any
+  CHECK(place.json({"list", dir}, "[c['step'] for c in r['checkpoints']]") == "[110, 120]");
+}
+
+TEST_CASE("no name in a file begins a line of what is printed") {
+  const workshop place;
+  const std::vector<float> w = {1, 2};
+  const auto forged = place.write(
+      "forged.ckpt", {1, {{"k", "v\nok      other.ckpt"}}, {{"w\nok      other.ckpt", float32, {2}, bytes_of(w)}}});
+  const auto archive = place.path("forged.npz");
+  REQUIRE(place
+              .start({"python3", "-c",
+                      "import sys, zipfile\n"
+                      "with zipfile.ZipFile(sys.argv[1], 'w') as z: z.writestr('n\\nok      other.ckpt', 'x')",
+                      archive})
+              .code == 0);
+  CHECK(lines_in(place.run({"verify", forged}).out) == 1);
+  flip_bit(forged, 3);
+  const std::vector<std::string> commands[] = {{"verify", forged},         {"show", forged},
+                                               {"diff", forged, archive},  {"verify", archive},
+                                               {"show", archive},          {"convert", archive, place.path("x.ckpt")},
+                                               {"verify", forged, archive}};
+  for (const auto& words : commands) {
+    CAPTURE(words[0]);
+    const auto said = place.run(words);
+    CHECK_MESSAGE(contains(said.out + said.err, "\\x0aok "), said.out << said.err);
+    for (const auto* text : {&said.out, &said.err})
+      CHECK_MESSAGE(!contains("\n" + *text, "\nok      other.ckpt"), *text);
+    if (words[0] == "verify") CHECK(lines_in(said.out) == static_cast<std::ptrdiff_t>(words.size()) - 1);
+  }
 }

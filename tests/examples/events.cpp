@@ -11,6 +11,7 @@
 #include <gradus/summary/writer.hpp>
 #include <gradus/testing/temp_dir.hpp>
 #include <limits>
+#include <set>
 
 extern char** environ;
 
@@ -41,8 +42,14 @@ struct workshop {
 
   std::string path(std::string_view name) const { return join_path(dir.path(), name); }
   outcome run(std::vector<std::string> words) const {
+    words.insert(words.begin(), program());
+    return start(std::move(words));
+  }
+  static std::string program() {
     const char* bin = std::getenv("GRADUS_BIN");
-    words.insert(words.begin(), join_path(bin != nullptr ? bin : "build/bin", "gradus-events"));
+    return join_path(bin != nullptr ? bin : "build/bin", "gradus-events");
+  }
+  outcome start(std::vector<std::string> words) const {
     std::vector<char*> argv;
     for (auto& w : words) argv.push_back(w.data());
     argv.push_back(nullptr);
@@ -244,6 +251,126 @@ TEST_CASE("gradus-events: plots of one point and of many, plain and logarithmic:
           CHECK_MESSAGE((v.starts_with("10<tspan") || power == std::round(power)), v);
         }
     }
+}
+
+namespace {
+float at(int i) { return 2 + static_cast<float>(i % 7); }
+}  // namespace
+
+TEST_CASE("gradus-events: a curve of many points is drawn among those that cannot be drawn") {
+  // Of 5000 points these cannot be drawn: with --log also those below zero.
+  struct curve {
+    const char* what;
+    bool logarithmic;
+    float (*value)(int);
+    std::size_t lines;  // the gaps, and one
+  };
+  constexpr float inf = std::numeric_limits<float>::infinity();
+  const curve all[] = {
+      {"the first of each two is NaN", false, [](int i) { return i % 2 == 0 ? NAN : at(i); }, 1},
+      {"the second of each two is NaN", false, [](int i) { return i % 2 == 1 ? NAN : at(i); }, 1},
+      {"every tenth can be drawn", false, [](int i) { return i % 10 == 3 ? at(i) : NAN; }, 1},
+      {"infinities of both signs", false, [](int i) { return i % 3 == 0   ? at(i)
+                                                             : i % 3 == 1 ? inf
+                                                                          : -inf; }, 1},
+      {"with negative ones", true, [](int i) { return i % 2 == 0 ? -at(i) : at(i); }, 1},
+      {"with zeros", true, [](int i) { return i % 2 == 0 ? 0 : at(i); }, 1},
+      {"a gap", false, [](int i) { return i >= 2000 && i < 3000 ? NAN : at(i); }, 2},
+      {"a gap", true, [](int i) { return i >= 2000 && i < 3000 ? -1 : at(i); }, 2},
+      {"nothing is lost", true, [](int i) { return at(i); }, 1}};
+  for (const auto& c : all) {
+    CAPTURE(c.what);
+    const workshop w;
+    writer log(w.logs, {.hostname = "h"}, {}, {});
+    for (int i = 0; i < 5000; ++i) log.add_scalar("loss", c.value(i), i);
+    log.close();
+    const auto plot = c.logarithmic ? w.run({"plot", "--log", w.logs}) : w.run({"plot", w.logs});
+    REQUIRE(plot.code == 0);
+    const auto from = plot.out.find("class=\"curve\"");
+    REQUIRE(from != std::string::npos);
+    const auto begin = plot.out.find(" d=\"", from) + 4;
+    const auto d = plot.out.substr(begin, plot.out.find('"', begin) - begin);
+    CHECK(places_of(d, "M").size() == c.lines);
+    CHECK(places_of(d, "L").size() > 250);
+  }
+}
+
+TEST_CASE("gradus-events: the labels of values differ, and are inside the picture") {
+  struct range {
+    double from, to;
+  };
+  for (const auto& r :
+       {range{1.00001, 1.00005}, range{1.2321e6, 1.2325e6}, range{-1.2321e6, -1.2325e6}, range{100.001, 100.003},
+        range{-0.500001, -0.500003}, range{1e-7, 1.00005e-7}, range{123456, 123460}, range{1.0000e9, 1.0001e9},
+        range{1e30, 1.0001e30}, range{-1, 1}, range{0, 1e6}, range{0.25, 0.5}})
+    for (const bool logarithmic : {false, true}) {
+      CAPTURE(r.from);
+      CAPTURE(logarithmic);
+      if (logarithmic && r.from <= 0) continue;
+      const workshop w;
+      writer log(w.logs, {.hostname = "h"}, {}, {});
+      for (int i = 0; i < 20; ++i) log.add_scalar("loss", static_cast<float>(r.from + (r.to - r.from) * i / 19), i);
+      log.close();
+      const auto plot = logarithmic ? w.run({"plot", "--log", w.logs}) : w.run({"plot", w.logs});
+      REQUIRE(plot.code == 0);
+      std::set<std::string> labels;
+      std::size_t n = 0;
+      for (const auto at : places_of(plot.out, "<text class=\"y\"")) {
+        const auto begin = plot.out.find('>', at) + 1;
+        const auto label = plot.out.substr(begin, plot.out.find("</text>", begin) - begin);
+        if (contains(label, "tspan")) continue;  // a power of ten, short
+        CHECK_MESSAGE(attribute(plot.out, at, " x=\"") >= 7 * static_cast<double>(label.size()), label);
+        CHECK_MESSAGE(labels.insert(label).second, label);
+        ++n;
+      }
+      CHECK(n >= 2);
+    }
+}
+
+TEST_CASE("gradus-events: a series that a restart left without points is not drawn") {
+  const workshop w;
+  writer first(w.logs + "/a", {.hostname = "h"}, {}, {});
+  first.start(0);
+  first.add_scalar("loss", 1, 5);
+  first.close();
+  writer again(w.logs + "/a", {.hostname = "h"}, {}, {});
+  again.start(1);
+  again.add_scalar("accuracy", 1, 1);
+  again.close();
+  writer other(w.logs + "/b", {.hostname = "h"}, {}, {});
+  other.start(0);
+  other.add_scalar("accuracy", 0.5f, 1);
+  other.close();
+  CHECK(contains(w.run({"list", w.logs}).out, "loss      scalars       0"));
+  const auto plot = w.run({"plot", w.logs});
+  CHECK(plot.code == 0);
+  CHECK(contains(plot.out, ">accuracy<"));
+  for (const char* none : {">loss<", "nan", "inf"}) CHECK(!contains(plot.out, none));
+  CHECK(w.run({"plot", "--only", "loss", w.logs}).code == 2);
+}
+
+TEST_CASE("gradus-events: a result that standard output does not take is no success") {
+  const workshop w;
+  w.write_logs();
+  for (const char* words : {"--help", "list", "tail", "export", "export --format json", "plot"}) {
+    CAPTURE(words);
+    const std::string path = words[0] == '-' ? "" : " '" + w.logs + "'";
+    const auto full = w.start({"sh", "-c", text("'", workshop::program(), "' ", words, path, " > /dev/full")});
+    CHECK(full.code == 2);
+    CHECK_MESSAGE(contains(full.err, "standard output took only a part of the result, or nothing: "), full.err);
+  }
+}
+
+TEST_CASE("gradus-events: no name begins a line of a message") {
+  const workshop w;
+  writer log(w.logs + "/a\ngradus-events: all is well", {.hostname = "h"}, {}, {});
+  log.add_scalar("loss", 1, 5);
+  log.close();
+  const auto whole = slurp(log.path());
+  publish(posix{}, log.path(), std::string_view(whole).substr(0, whole.size() - 5));
+  const auto torn = w.run({"list", w.logs});
+  CHECK(contains(torn.err, "ends inside a record"));
+  CHECK(std::count(torn.err.begin(), torn.err.end(), '\n') == 1);
 }
 
 TEST_CASE("gradus-events: runs inside runs, in the order of their names; other files are not looked at") {

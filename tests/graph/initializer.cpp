@@ -62,3 +62,21 @@ TEST_CASE("what initializers refuse, where a variable is made") {
   check<[](graph& g) { g.variable("w", {3}, {.init = {.kind = 99}}); }>(
       "variable \"w\" [3]: there is no initializer of this kind");
 }
+
+TEST_CASE("whole numbers and bools begin with 0, and are not drawn") {
+  graph g;
+  for (const dtype type : {int32, int64, uint8, boolean}) {
+    const value v = g.variable("v", {2}, {.type = type});
+    const auto a = from_words<variable_attr>(g.ints.first + g.nodes[v.id].attr);
+    CHECK(a.kind == initializer::constant);
+    CHECK(a.a == 0);
+    CHECK_THROWS_AS(g.variable("drawn", {2}, {.init = random_uniform(0, 10), .type = type}), invalid_argument);
+    CHECK_THROWS_AS(g.variable("drawn", {2}, {.init = random_normal(5, 2), .type = type}), invalid_argument);
+    CHECK_THROWS_AS(g.variable("drawn", {2, 2}, {.init = orthogonal(), .type = type}), invalid_argument);
+    CHECK(g.variable("one", {2}, {.init = ones, .type = type}).type() == type);
+    CHECK(g.variable("unit", {2, 2}, {.init = identity_initializer(), .type = type}).type() == type);
+  }
+  CHECK_THROWS_AS(g.variable("half", {2}, {.init = constant_initializer(0.5f), .type = int32}), invalid_argument);
+  const value drawn = g.variable("weights", {2, 2});
+  CHECK(from_words<variable_attr>(g.ints.first + g.nodes[drawn.id].attr).kind == initializer::variance_scaling);
+}

@@ -48,13 +48,21 @@ with tempfile.TemporaryDirectory() as scratch:
             run("lintian", "--fail-on", "error", package, env=environment)
         else:
             print("lintian is not here (scripts/deps.sh --all)")
+        # What its gradus.pc turns on, it depends on.
+        names = {"PROTOZERO": "libprotozero-dev", "STB": "libstb-dev", "XSIMD": "libxsimd-dev", "ZLIB": "zlib1g-dev"}
+        depends = re.split(r"[,\s]+", run("dpkg-deb", "-f", package, "Depends", env=environment).strip())
+        run("dpkg-deb", "-x", package, f"{scratch}/unpacked", env=environment)
+        pc = open(f"{scratch}/unpacked/usr/share/pkgconfig/gradus.pc", encoding="utf-8").read()
+        wanted = sorted(names[macro] for macro in re.findall(r"-DGRADUS_(\w+)", pc))
+        if sorted(filter(None, depends)) != wanted:
+            sys.exit(f"the package depends on {depends}, and its gradus.pc needs {wanted}")
         # Installed where no system is; without a superuser's rights, unpacked.
         superuser = os.geteuid() == 0
         root = os.path.join(scratch, "root")
         os.makedirs(os.path.join(root, "var", "lib", "dpkg", "updates"))
         os.makedirs(os.path.join(root, "var", "lib", "dpkg", "info"))
         open(os.path.join(root, "var", "lib", "dpkg", "status"), "w").close()
-        dpkg = ["dpkg", f"--root={root}", f"--log={scratch}/log"]
+        dpkg = ["dpkg", f"--root={root}", f"--log={scratch}/log", "--force-depends"]  # the root has no other package
         run(*([*dpkg, "-i", package] if superuser else ["dpkg-deb", "-x", package, root]), env=environment)
         shutil.rmtree(f"{scratch}/ours")
         prefix = os.path.join(root, "usr")

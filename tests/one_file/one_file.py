@@ -74,6 +74,8 @@ with tempfile.TemporaryDirectory() as scratch:
             sys.exit(f"{name} differs when it is made a second time")
         if root.encode() in text:
             sys.exit(f"{name} knows a path of this machine")
+        if b"facebook/folly" in text and b"Apache License" not in text[:text.index(b"#pragma once")]:
+            sys.exit(f"{name} has code of folly, and not its licence")
         read = must(compiler, "-std=c++20", "-M", os.path.join(one, name))
         foreign = re.findall(r"\S*/(?:protozero|xsimd|xtensor|xtl|cereal|nlohmann|stb)/\S+|\S*/zlib\.h", read)
         if foreign or "/gradus/" in read.replace(one, ""):

@@ -46,3 +46,30 @@ TEST_CASE("what convolutions and pools refuse") {
     avg_pool(g.placeholder("x", {batch, 8, 8, 1}, int32));
   }>("AvgPool: operands must all be float32 or all float64, got int32 and int32; use cast (x[batch, 8, 8, 1])");
 }
+
+TEST_CASE("a gradient of another shape than its op's result, as a graph from a file may hold, is refused") {
+  graph g;
+  const value x = g.placeholder("x", {2, 8, 8, 4}), filters = g.variable("w", {3, 5, 3, 4});
+  const auto refuses = [&](const card& op, std::initializer_list<value> operands, detail::window_attr a) {
+    try {
+      g.add_with(op, operands, a);
+    } catch (const invalid_argument&) {
+      return true;
+    }
+    return false;
+  };
+  const auto zeros_of = [&](const shape& s) { return g.placeholder("dy", s); };
+  const detail::window_attr window{3, 3, 1, 1, 1, 8, 8}, pool{2, 2, 2, 2, 0, 8, 8};
+  CHECK(!refuses(cards::conv2d_filter, {x, zeros_of({2, 8, 8, 5})}, window));
+  CHECK(!refuses(cards::conv2d_input, {filters, zeros_of({2, 8, 8, 5})}, window));
+  CHECK(!refuses(cards::max_pool_grad, {x, zeros_of({2, 4, 4, 4})}, pool));
+  CHECK(!refuses(cards::avg_pool_grad, {zeros_of({2, 4, 4, 4})}, pool));
+  for (const shape& dy : {shape{1, 8, 8, 5}, {2, 7, 8, 5}, {2, 8, 9, 5}, {2, 8, 8}})
+    CHECK(refuses(cards::conv2d_filter, {x, zeros_of(dy)}, window));
+  for (const shape& dy : {shape{2, 7, 8, 5}, {2, 8, 9, 5}, {2, 8, 8, 4}, {2, 8, 8}})
+    CHECK(refuses(cards::conv2d_input, {filters, zeros_of(dy)}, window));
+  for (const shape& dy : {shape{1, 4, 4, 4}, {2, 5, 4, 4}, {2, 4, 3, 4}, {2, 4, 4, 3}, {2, 4, 4}})
+    CHECK(refuses(cards::max_pool_grad, {x, zeros_of(dy)}, pool));
+  for (const shape& dy : {shape{2, 5, 4, 4}, {2, 4, 3, 4}, {2, 4, 4}})
+    CHECK(refuses(cards::avg_pool_grad, {zeros_of(dy)}, pool));
+}

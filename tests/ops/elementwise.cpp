@@ -156,3 +156,34 @@ TEST_CASE("integers, booleans, casts, choices") {
   CHECK(compute<std::int32_t>(g, select(greater(i, g.constant(0, int32)), i, neg(i)), {{i, n}}) ==
         std::vector<std::int32_t>{7, 0, 3, 2000000000});
 }
+
+TEST_CASE(
+    "a number that a tensor of whole numbers cannot hold is refused, and so is their quotient by a fraction's type") {
+  graph g;
+  const value n = g.placeholder("n", {2}, int32), pixels = g.placeholder("pixels", {2}, uint8),
+              wide = g.placeholder("wide", {2}, int64), x = g.placeholder("x", {2});
+  const auto refuses = [](auto build) {
+    try {
+      build();
+    } catch (const invalid_argument& e) {
+      return std::string(e.what()).find("cast") != std::string::npos;
+    }
+    return false;
+  };
+  CHECK(refuses([&] { return n * 0.5; }));
+  CHECK(refuses([&] { return less(n, 2.5); }));
+  CHECK(refuses([&] { return less(n, 3e9); }));
+  CHECK(refuses([&] { return n + 0x1p31; }));
+  CHECK(refuses([&] { return wide + 0x1p63; }));
+  CHECK(refuses([&] { return maximum(pixels, -1.0); }));
+  CHECK(refuses([&] { return pixels + 256; }));
+  CHECK(refuses([&] { return n - std::numeric_limits<double>::quiet_NaN(); }));
+  CHECK(refuses([&] { return pixels / 255.0; }));
+  CHECK(refuses([&] { return 1.0f / wide; }));
+  CHECK(refuses([&] { return g.constant({1, 2.5}, {2}, int32); }));
+  for (const value kept : {n * 2.0, n + -0x1p31, wide + -0x1p63, pixels + 255, pixels / 2, 7 / n, n - 1.0})
+    CHECK(kept.dims() == shape{2});
+  CHECK((x / 255.0).type() == float32);
+  CHECK((1 / x).type() == float32);
+  CHECK(g.constant(0.5, boolean).type() == boolean);
+}

@@ -95,6 +95,23 @@ TEST_CASE("the sparse gradient names rows that the examples read, and row 0 for 
   CHECK(total == std::map<std::int64_t, float>{{0, 0.0f}, {3, 1.0f}, {5, 0.5f}, {7, 0.5f}});
 }
 
+TEST_CASE("an id whose weight is no weight is in no gradient of a mean, nor are its values read") {
+  const std::vector<std::int64_t> in{5, 7, -1, 4, 2, -1};
+  const std::vector<float> weights{1, 0, 9, -1, 0, 9};
+  for (const combiner how : {combiner::mean, combiner::sqrtn, combiner::sum}) {
+    CAPTURE(name_of(how));
+    graph g(mode::train);
+    const value ids = g.placeholder("ids", {batch, 3}, int64), w = g.placeholder("w", {batch, 3});
+    const value y =
+        sparse_embedding(ids, {.name = "w_embedding", .num_buckets = 9, .dimension = 2, .combiner = how, .weights = w});
+    const value table = g.by_name("w_embedding/embedding_weights"), loss = reduce_sum(y);
+    const auto d = gradients(g, std::span(&loss, 1), std::span(&table, 1));
+    const auto at = ops_test::compute<std::int64_t>(g, d[0].indices, {{ids, in}, {w, weights}});
+    CHECK(at == (how == combiner::sum ? std::vector<std::int64_t>{5, 7, 7, 4, 2, 4}
+                                      : std::vector<std::int64_t>{5, 5, 5, 0, 0, 0}));
+  }
+}
+
 // The names and starts of the variables are TensorFlow's; the compiler can build all of it.
 static_assert([] {
   graph g;

@@ -330,6 +330,27 @@ TEST_CASE("errors and thresholds over batches, against plain counting") {
   }
 }
 
+TEST_CASE("accuracy compares classes in a type that holds them all: uint8 beside 300 classes, bool beside 2") {
+  stream t;
+  graph& g = t.g;
+  const value logits = g.placeholder("logits", {batch, 300}), label = g.placeholder("label", {batch}, uint8);
+  const value some = g.placeholder("some", {batch}, int64), yes = g.placeholder("yes", {batch}, boolean);
+  const metric m = accuracy(logits, label), of_ids = accuracy(label, some), of_bools = accuracy(yes, some),
+               by_bools = accuracy(label, yes);
+  t.start();
+  std::vector<float> x(4 * 300);
+  x[3] = x[300 + 259] = x[600 + 256] = x[900 + 255] = 1;  // 259 is 3 in uint8, and 256 is 0
+  const std::vector<std::uint8_t> labels{3, 3, 0, 255};
+  CHECK(t.run(m, {{logits, x}, {label, labels}}).first == 0.5);
+  const std::vector<std::int64_t> ids{3, 259, 256, 255};
+  CHECK(t.run(of_ids, {{some, ids}, {label, labels}}).first == 0.5);
+  const std::vector<std::int64_t> twos{0, 1, 2, 0};
+  const bool truth[] = {false, true, true, true};
+  CHECK(t.run(of_bools, {{some, twos}, {yes, std::span<const bool>(truth)}}).first == 0.5);
+  const std::vector<std::uint8_t> counts{0, 1, 2, 0};
+  CHECK(t.run(by_bools, {{label, counts}, {yes, std::span<const bool>(truth)}}).first == 0.5);
+}
+
 TEST_CASE("accuracy of logits takes the largest, the first of equals; predictions outside [0, 1] fail") {
   stream t;
   graph& g = t.g;

@@ -5,11 +5,13 @@
 #include <gradus/cpu/device.hpp>
 #include <gradus/graph/law.hpp>
 #include <gradus/ops/layer.hpp>
+#include <gradus/ops/precision.hpp>
 #include <gradus/pass/autodiff.hpp>
 #include <gradus/run/session.hpp>
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <array>
 #include <vector>
 
@@ -203,6 +205,13 @@ TEST_CASE("contributions add up in order of arrival; rows stay rows until someth
   const auto mixed = grads(g, {rows, square(table)}, {table});
   REQUIRE(!mixed[0].sparse());
   CHECK(numbers(g, mixed[0].dense) == std::vector<double>{3, 5, 6, 8, 12, 14});
+  const value ids_of_batch = g.placeholder("ids", {batch}, int32);
+  const auto sized = grads(g, {rows, gather(table, ids_of_batch)}, {table});
+  REQUIRE(!sized[0].sparse());  // rows of a batch and three rows: neither can hold the other
+  session two(g);
+  two.initialize();
+  const auto summed = two.run(sized[0].dense, {{ids_of_batch, std::vector<std::int32_t>{1, 1, 0, 2}}});
+  CHECK(std::ranges::equal(summed.as<float>(), std::array{2.f, 2.f, 2.f, 2.f, 3.f, 3.f}));
   const value x = g.constant(2);
   value sum = x;
   for (int i = 0; i < 9; ++i) sum = sum + x * static_cast<double>(i);
@@ -314,4 +323,32 @@ TEST_CASE("refusals") {
     const value x = g.placeholder("x", {2}), two[2] = {x, x};
     go(g, x, x, {.grad_ys = std::span(two)});
   }>("gradients: 2 grad_ys for 1 ys");
+}
+
+TEST_CASE("a gradient that a cast to 16 bits would end is refused, and reduce_precision has one") {
+  refusal_test::check<[](graph& g) {
+    const value x = g.placeholder("x", {2}), y = square(cast(cast(x, float16), float32));
+    gradients(g, std::span(&y, 1), std::span(&x, 1));
+  }>("gradients: none passes a cast to float16, and what is in front of it would not be trained; use reduce_precision, "
+     "which rounds and has a gradient, or stop_gradient around the result");
+  for (const dtype half : {bfloat16, float16}) {
+    graph g;
+    const value z = g.placeholder("z", {2}), cut = cast(cast(z, half), float32);
+    CHECK_THROWS_AS(grads(g, {z + square(cut)}, {z}), invalid_argument);
+    graph h;
+    const value x = h.placeholder("x", {2}), low = cast(x, half);
+    CHECK(grads(h, {square(reduce_precision(x, half))}, {x})[0]);
+    for (const value stopped : {stop_gradient(cast(low, float32)), cast(stop_gradient(low), float32),
+                                cast(cast(stop_gradient(x), half), float32), size_of(low) * 2.0}) {
+      CHECK(!grads(h, {square(stopped)}, {x})[0]);
+      CHECK(grads(h, {x * stopped}, {x})[0]);
+    }
+    const value kept[] = {low};
+    CHECK(!grads(h, {square(cast(low, float32))}, {x}, {.stop_gradients = kept})[0]);
+    CHECK(!grads(h, {square(cast(low, float32))}, {low})[0]);  // 16 bits are not trained
+    const value table = h.variable("table", {2}, {.init = zeros, .type = half}), w = h.variable("w", {2});
+    const auto d = grads(h, {w * cast(table, float32)}, {w, table});
+    CHECK(d[0]);
+    CHECK(!d[1]);
+  }
 }

@@ -8,13 +8,14 @@
 
 #include <doctest/doctest.h>
 
+#include <functional>
 #include <string>
 
 using namespace gradus;
 
 namespace {
 // The op that find_mixing names, or nothing.
-std::string mixing(value (*build)(graph&, value x, value y)) {
+std::string mixing(const std::function<value(graph&, value x, value y)>& build) {
   graph g;
   const value x = g.placeholder("x", {batch, 4}), y = g.placeholder("y", {batch, 4});
   g.add_output(output::loss, "loss", build(g, matmul(x, g.variable("w", {4, 4})), y));
@@ -62,6 +63,68 @@ TEST_CASE("what mixes examples is found") {
         }) == "Placeholder");
   CHECK(mixing([](graph&, value x, value y) {
           return reduce_mean(concat({x, y}, 1)) + reduce_mean(transpose(reshape(x, {2 * batch, 2}), {1, 0}));
+        }) == "");
+  // A sum is a mean if it is divided by the number of examples, or that times a constant, and by nothing else of it.
+  CHECK(mixing([](graph&, value x, value y) { return reduce_sum(x * y) / size_of(x); }) == "");
+  CHECK(mixing([](graph&, value x, value y) { return reduce_sum(x * y) / (-3 * size_of(y)); }) == "");
+  CHECK(mixing([](graph&, value x, value y) { return reduce_sum(x * y) / (size_of(x) - 1); }) != "");
+  CHECK(mixing([](graph&, value x, value y) { return reduce_sum(x * y) / square(size_of(x)); }) != "");
+  CHECK(mixing([](graph&, value x, value y) { return reduce_sum(x * y) / sqrt(size_of(x)); }) != "");
+  CHECK(mixing([](graph&, value x, value y) { return reduce_sum(x * y) / size_of(x, 1, float32); }) == "");
+  CHECK(mixing([](graph&, value x, value y) { return reduce_sum(x * y) / size_of(x, 2, float32); }) != "");
+  CHECK(mixing([](graph&, value x, value y) { return reduce_mean(x * y) / size_of(x, 2, float32); }) == "");
+  CHECK(mixing([](graph&, value x, value) { return reduce_mean(x * size_of(x)); }) != "");
+  CHECK(mixing([](graph&, value x, value) { return reduce_mean(x) * size_of(x); }) != "");
+  CHECK(mixing([](graph& g, value x, value y) {
+          const value n = size_of(x), mask = g.placeholder("mask", {4}, boolean);
+          return reduce_mean(reduce_sum(x * y) / select(mask, broadcast_to(n, {4}), g.constant(1, float32, {4})));
+        }) != "");
+  CHECK(mixing([](graph& g, value x, value y) {  // no examples give no loss
+          const value n = size_of(x);
+          return select(not_equal(n, g.constant(0)), reduce_sum(x * y) / n, g.constant(0));
+        }) == "");
+  CHECK(mixing([](graph& g, value x, value y) {
+          const value n = size_of(x);
+          return select(greater(n, g.constant(0)), reduce_sum(x * y) / n, g.constant(0));
+        }) == "");
+  // Of the numbers that it may be compared with, those between none and one alone ask whether there are any.
+  const auto guarded_by = [](auto compare) {
+    return mixing([&](graph& g, value x, value y) {
+      const value n = size_of(x);
+      return select(compare(g, n), reduce_sum(x * y) / n, g.constant(0));
+    });
+  };
+  for (const bool first : {true, false}) {
+    using comparison = value (*)(value, value);
+    const auto beside = [&](comparison op, comparison turned, double c) {
+      return guarded_by([&](graph& g, value n) { return first ? op(n, g.constant(c)) : turned(g.constant(c), n); });
+    };
+    const comparison ops[] = {equal, not_equal, greater, less_equal, greater_equal, less};
+    const comparison turned[] = {equal, not_equal, less, greater_equal, less_equal, greater};
+    for (int k = 0; k < 6; ++k) {
+      CHECK(beside(ops[k], turned[k], 0) == "");
+      CHECK(beside(ops[k], turned[k], 0.5) == "");
+      CHECK((beside(ops[k], turned[k], 1) == "") == (k > 3));
+      CHECK(beside(ops[k], turned[k], 4) != "");
+    }
+  }
+  CHECK(guarded_by([](graph&, value n) { return greater(n, n); }) != "");
+  // A multiple of the number is another one.
+  CHECK(guarded_by([](graph& g, value n) { return greater(n * 0.01, g.constant(0.5)); }) != "");
+  CHECK(guarded_by([](graph& g, value n) { return less(neg(n), g.constant(-8)); }) != "");
+  CHECK(guarded_by([](graph& g, value n) { return greater(cast(n, int32), g.constant(0, int32)); }) == "");
+  CHECK(mixing([](graph&, value x, value y) { return reduce_sum(x * y) / maximum(size_of(x) / 64, 1.0); }) != "");
+  CHECK(mixing([](graph& g, value x, value y) {
+          const value n = size_of(x), any = broadcast_to(greater(n, g.constant(0)), {4});
+          return reduce_mean(select(any, reduce_sum(x * y, {0}) / broadcast_to(n, {4}), g.constant(0, float32, {4})));
+        }) == "");
+  CHECK(mixing([](graph& g, value x, value y) {  // that is 1, not the number
+          return reduce_sum(x * y) / cast(greater(size_of(x), g.constant(0)), float32);
+        }) != "");
+  CHECK(mixing([](graph&, value x, value y) { return reduce_sum(x * y) / maximum(size_of(x), 1.0); }) == "");
+  CHECK(mixing([](graph&, value x, value y) { return reduce_sum(x * y) / maximum(size_of(x), 8.0); }) != "");
+  CHECK(mixing([](graph&, value x, value y) {
+          return reduce_mean(reduce_sum(x * y, {0}) / broadcast_to(size_of(x), {4}));
         }) == "");
   // A weighted mean divides by the number of weights that are not 0: each part has its own.
   CHECK(mixing([](graph&, value x, value y) {

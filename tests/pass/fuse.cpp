@@ -174,6 +174,19 @@ constexpr auto written = [](graph& g) {
   g.add_output(output::fetch, "a", sqrt(before)), g.add_output(output::fetch, "b", sqrt(before_view));
 };
 static_assert(many(fused<written>(), cards::fused) == 4);
+// What an op of the same shape only waits for is there, and not in its expression.
+template <bool IsProduct>
+constexpr auto waited = [](graph& g) {
+  const value x = g.placeholder("x", {batch, 4}), y = g.placeholder("y", {batch, 4});
+  const value first = IsProduct ? matmul(x, g.variable("w", {4, 4})) : exp(x);
+  const auto wait = g.control_dependencies({first});
+  g.add_output(output::fetch, "y", sqrt(y));
+};
+static_assert([] {
+  const graph g = fused<waited<false>>(), product = fused<waited<true>>();
+  return lawful(g) && many(g, cards::fused) == 2 && lawful(product) && many(product, cards::matmul) == 1 &&
+         many(product, cards::fused) == 1;
+}());
 // Axes that all operands treat alike become one loop; extents of 1 vanish.
 constexpr auto axes = [](graph& g) {
   const value x = g.placeholder("x", {batch, 5, 1, 6, 7}), y = g.placeholder("y", {5, 1, 1, 7});
@@ -195,4 +208,5 @@ TEST_CASE("the same at run time") {
   CHECK(lawful(fused<sums>()));
   CHECK(fused<equal_layers>().expressions.count == 1);
   CHECK(lawful(fused<written>()));
+  CHECK(lawful(fused<waited<false>>()));
 }

@@ -27,6 +27,8 @@ within = within or re.search(r"^// within: *(\d+) lines", source, re.M)
 whole = re.search(r"^// compile:", source, re.M)
 for line in re.findall(r"^// compiled with: *(.+?) *$", source, re.M):
     flags += line.split()
+if re.search(r"^// .*\S +expect[\w+-]*:", source, re.M):
+    sys.exit(f"{case}: an expectation does not begin its line, where the layout tool has folded it; write it shorter")
 if not expected:
     sys.exit(f"{case} expects no text: write `// expect: ...`")
 if "FIX" not in re.sub(r"//.*", "", source):

@@ -55,6 +55,31 @@ std::string bytes_of(const T& values) {
 void fill(std::span<float> to, std::mt19937& random, float wide) {
   for (auto& v : to) v = (static_cast<float>(random()) / 4294967296.0f * 2 - 1) * wide;
 }
+// Trains a batch of four, one example at a time, and predicts it: in C that is four calls of a header for one example,
+// and not one of a header for four.
+template <auto Build, name_literal Out>
+void compare_one_by_one(bool of_four_differs) {
+  auto s = make_static_stepper<Build>(static_batch<4>{}, adam{.rate = 0.01}, one_by_one{}, portable{});
+  s.initialize(17);
+  std::mt19937 random(5);
+  for (int i = 0; i < 3; ++i) {
+    fill(s.template input<"x">(), random, 1);
+    s.step();
+  }
+  state_list list;
+  s.remembers(list);
+  fill(s.template input<"x">(), random, 1.5f);
+  const auto in = s.template input<"x">();
+  const std::vector<float> x(in.begin(), in.end());
+  const std::string expected = bytes_of(s.template predict<Out>());
+  const int inputs = static_cast<int>(x.size()), outputs = static_cast<int>(s.template prediction<Out>().size());
+  const auto said = [&](std::int64_t size, int calls) {
+    return run_c(c_header(Build, list, {.batch = size}), "-std=c99 -O2", x, inputs / calls, calls,
+                 "model_predict(x, y, work);", outputs / calls);
+  };
+  CHECK(said(1, 4) == expected);
+  CHECK((said(4, 1) != expected) == of_four_differs);
+}
 // Trains a little, then predicts on random inputs here and in C, with each of these flags.
 template <auto Build, std::int64_t Batch, name_literal Out>
 void compare(std::initializer_list<const char*> flags) {
@@ -170,6 +195,10 @@ TEST_CASE("c_header: dense layers give the bits of the policy portable") {
   compare<mlp<tanh>, 1, "y">({"-std=c99 -O2", "-std=c99 -O0", "-std=gnu99 -O3 -march=native"});
   compare<mlp<relu>, 4, "y">({"-std=c99 -O2", "-std=gnu99 -O3 -march=native"});
   compare<mlp<sigmoid>, 3, "y">({"-std=c99 -O2", "-std=gnu99 -O3 -march=native"});
+}
+TEST_CASE("c_header: for one example it gives the bits of predict with one_by_one, whatever the trainer's batch is") {
+  compare_one_by_one<mlp<tanh>, "y">(true);
+  compare_one_by_one<pictures, "y">(true);
 }
 TEST_CASE("c_header: sums that are trees") {
   compare<column, 1, "y">({"-std=c99 -O2", "-std=gnu99 -O3 -march=native"});

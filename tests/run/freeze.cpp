@@ -7,6 +7,7 @@
 #include <doctest/doctest.h>
 
 #include <cstring>
+#include <string>
 
 using namespace gradus;
 
@@ -90,6 +91,32 @@ void same_everywhere() {
 }
 
 }  // namespace
+
+TEST_CASE("passes that must know the backward pass refuse a train op of the model's own") {
+  graph g;
+  const value w = g.variable("w", {}), loss = square(w);
+  g.add_output(output::loss, "loss", loss);
+  g.add_output(output::update, "train_op", g.add(cards::apply, {w, w * 2.0}));
+  const auto refuses = [&](const build_options& o) {
+    try {
+      run_pass<1>(parts_of(g), o);
+    } catch (const invalid_argument& e) {
+      return std::string(e.what()).find("has a train op of its own, and recompute and activations") !=
+             std::string::npos;
+    }
+    return false;
+  };
+  constexpr auto changes_nothing = [](const graph_parts& p) constexpr { return detail::thaw(p); };
+  static constexpr detail::rewriting knows{changes_nothing, true}, does_not{changes_nothing};
+  CHECK(refuses({.recompute = 2}));
+  CHECK(refuses({.recompute = recompute_marked::segments}));
+  CHECK(refuses({.rewrite = &knows}));
+  CHECK(refuses({.rewrite = &detail::both_passes<does_not, knows>}));
+  CHECK(refuses({.rewrite = &detail::both_passes<knows, does_not>}));
+  CHECK(!refuses({.rewrite = &does_not}));
+  CHECK(!refuses({}));
+  CHECK(!refuses({.what = mode::evaluate, .recompute = 2}));
+}
 
 TEST_CASE(
     "the compiler and the program build one graph and one plan of every formula, in every mode, after every pass") {

@@ -11,6 +11,7 @@
 #include <gradus/update/rules/adam.hpp>
 #include <gradus/update/rules/ftrl.hpp>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdint>
 #include <string>
@@ -24,11 +25,15 @@ template <auto Build, class... Policies>
 using stepper_of = static_stepper<Build, default_device, Policies...>;
 template <auto Build, class... Policies>
 inline constexpr bool fits = detail::memory_fits<Build, default_device, Policies...>::value;
-// What the error of these policies says, beside a limit of one byte.
+// What the error of these policies says, beside a limit of one byte or another.
+template <std::size_t Limit, auto Build, class... Policies>
+std::string sentence_at() {
+  constexpr auto& text = detail::memory_sentence<Build, default_device, Policies..., memory_at_most<Limit>>::value;
+  return {text.refusal, static_cast<std::size_t>(text.size.refusal)};
+}
 template <auto Build, class... Policies>
 std::string sentence_of() {
-  constexpr auto& text = detail::memory_sentence<Build, default_device, Policies..., memory_at_most<1>>::value;
-  return {text.refusal, static_cast<std::size_t>(text.size.refusal)};
+  return sentence_at<1, Build, Policies...>();
 }
 std::size_t number_after(const std::string& text, const std::string& words) {
   const std::size_t at = text.find(words + " ");
@@ -151,6 +156,40 @@ TEST_CASE("the error offers nothing that would be refused, that is there, or tha
   CHECK(sizeof(stepper_of<images, static_batch<1>, adam, one_by_one>) >=
         sizeof(stepper_of<images, static_batch<1>, adam>));
   CHECK(!offers(whole, "one_by_one"));
+}
+
+TEST_CASE("where no policy suffices alone, the error names the policies that together leave the fewest bytes") {
+  using gradus::slots;
+  constexpr std::size_t codes = sizeof(stepper_of<images, static_batch<4>, adam, slots<int8>>),
+                        each = sizeof(stepper_of<images, static_batch<4>, adam, one_by_one>),
+                        both = sizeof(stepper_of<images, static_batch<4>, adam, one_by_one, slots<int8>>),
+                        of_one = sizeof(stepper_of<images, static_batch<1>, adam, release_gradients, slots<int8>>);
+  constexpr std::size_t single = sizeof(stepper_of<images, static_batch<1>, adam>);
+  constexpr std::size_t least = std::min({codes, each, single});
+  static_assert(of_one < both && both < least);
+  const auto together = [](const std::string& text) {
+    const std::size_t end = text.find(" together "), begin = text.rfind("with ", end);
+    return end == std::string::npos ? "" : text.substr(begin, text.find('.', end) - begin);
+  };
+  const std::string with_both = "with one_by_one and slots<int8> together " + std::to_string(both),
+                    with_all =
+                        "with static_batch<1> and release_gradients and slots<int8> together " + std::to_string(of_one);
+  CHECK(together(sentence_at<least, images, static_batch<4>, adam>()) == "");
+  CHECK(together(sentence_at<least - 1, images, static_batch<4>, adam>()) == with_both);
+  CHECK(together(sentence_at<both, images, static_batch<4>, adam>()) == with_both);
+  CHECK(together(sentence_at<both - 1, images, static_batch<4>, adam>()) == with_all);
+  CHECK(together(sentence_of<images, static_batch<4>, adam>()) == with_all);
+  // Of these policies what is given, refused or no help is not named.
+  CHECK(together(sentence_of<images, static_batch<4>, adam, clip_by_global_norm>()) ==
+        "with static_batch<1> and slots<int8> together " +
+            std::to_string(sizeof(stepper_of<images, static_batch<1>, adam, clip_by_global_norm, slots<int8>>)));
+  CHECK(together(sentence_of<images, static_batch<4>, ftrl>()) ==
+        "with static_batch<1> and release_gradients and slots<bfloat16> together " +
+            std::to_string(sizeof(stepper_of<images, static_batch<1>, ftrl, release_gradients, slots<bfloat16>>)));
+  CHECK(together(sentence_of<images, static_batch<1>, adam>()) ==
+        "with release_gradients and slots<int8> together " + std::to_string(of_one));
+  CHECK(together(sentence_of<images, static_batch<1>, adam, release_gradients, slots<int8>>()) == "");
+  CHECK(together(sentence_of<with_table, static_batch<1>, adam>()) == "");
 }
 
 TEST_CASE("the numbers are those of the steppers in double and above frozen layers, too") {

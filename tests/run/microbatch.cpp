@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <cstring>
 #include <string>
 
 #include "models.hpp"
@@ -213,4 +214,67 @@ TEST_CASE("what cannot be cut is refused in a sentence") {
   CHECK(with(convnet, 2, 24).find("the model changes \"batch_normalization/moving_mean\" while it computes") !=
         std::string::npos);
   CHECK(with(gpt, 2, 24).find("comes as rows") != std::string::npos);
+}
+
+TEST_CASE("a mask of bools among the variables has no gradient to add") {
+  const auto masked = [](graph& g) {
+    auto x = g.placeholder("x", {batch, 3});
+    auto w = g.variable("w", {3}, {.init = ones});
+    auto mask = g.variable("mask", {100}, {.init = zeros, .type = boolean});  // trainable, as the default is
+    auto after = g.variable("after", {3}, {.init = ones});
+    auto kept = reduce_sum(cast(mask, float32));
+    return model_spec{
+        .loss = reduce_mean(square(reduce_sum(x * w * after, {1}) - 1.0)) + kept, .metrics = {}, .predictions = {}};
+  };
+  const auto weights = [&](auto s) {
+    s.allocate();
+    s.initialize(7);
+    fill<decltype(s), mode::train>(s, 24, 3);
+    s.train_step();
+    std::vector<float> out;
+    for (std::size_t i = 0; i < s.variables().size(); ++i)
+      if (s.variables().info(i).type == float32)
+        for (const float v : s.variables().view(i).template as<float>()) out.push_back(v);
+    return out;
+  };
+  const auto whole = weights(stepper<model, clipped, cpu<fast>>(model{masked}, update));
+  const auto cut = weights(cut_stepper(model{masked}, update, serial{}, microbatch{6}));
+  REQUIRE((whole.size() == 6 && cut.size() == 6));
+  for (std::size_t i = 0; i < 6; ++i) CHECK(cut[i] == doctest::Approx(whole[i]).epsilon(1e-5));
+}
+
+TEST_CASE("a batch that is not the first extent is refused, and one part takes it") {
+  const auto across = [](graph& g) {
+    auto x = g.placeholder("x", {3, batch});
+    auto w = g.variable("w", {3, 1}, {.init = ones});
+    return model_spec{.loss = reduce_mean(square(reduce_sum(x * w, {0}))), .metrics = {}, .predictions = {}};
+  };
+  const auto with = [&](std::int64_t parts) {
+    return refusal_of([&] {
+      cut_stepper s(model{across}, update, serial{}, microbatch{parts});
+      s.allocate();
+      s.bound<mode::train>(24);
+    });
+  };
+  CHECK(with(2) ==
+        "microbatch: the batch of the placeholder \"x\" is not its first extent: [3, batch]; make it the "
+        "first one, and transpose in the model");
+  CHECK(with(1).empty());
+}
+
+TEST_CASE("a batch that was lent to half a step is given back at its end") {
+  cut_stepper s(model{mlp}, update, serial{}, microbatch{1});
+  s.allocate();
+  s.initialize(7);
+  fill<cut_stepper, mode::train>(s, 32, 3);
+  auto& m = s.bound<mode::train>(32);
+  aligned_buffer mine(32 * 13 * 4);
+  s.placeholders<mode::train>([&](const placeholder_info& p) {
+    if (p.name != "x") return;
+    std::memcpy(mine.data(), m.view(p.node).data, mine.size());
+    REQUIRE(s.lend<mode::train>("x", {float32, {32, 13}, mine.data()}));
+  });
+  s.sum_parts(0, 1, 1);
+  s.update_from_sum(1);
+  CHECK(m.source(0) == m.address(0));
 }

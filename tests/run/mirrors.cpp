@@ -45,7 +45,8 @@ TEST_CASE("averages change places with variables, and back") {
       composed{adagrad{.rate = 0.1}, exponential_moving_average{}});
   a.mirrors[1] = {7, 8};
   const auto swap = [&] {
-    return detail::swap_evaluation_copy(a.update, 0, a.view().mutable_bytes(), [&](std::size_t k) { return a.at(k); });
+    return detail::swap_evaluation_copy(a.update, 0, "w", {2}, a.view().mutable_bytes(),
+                                        [&](std::size_t k) { return a.at(k); });
   };
   CHECK(swap());
   CHECK(a.values == std::array<float, 2>{7, 8});
@@ -54,7 +55,7 @@ TEST_CASE("averages change places with variables, and back") {
   CHECK(a.values == std::array<float, 2>{3, -4});
 
   one<float, composed<adam>> none(composed{adam{.rate = 0.1}});
-  CHECK(!detail::swap_evaluation_copy(none.update, 0, none.view().mutable_bytes(),
+  CHECK(!detail::swap_evaluation_copy(none.update, 0, "w", {2}, none.view().mutable_bytes(),
                                       [&](std::size_t k) { return none.at(k); }));
 }
 

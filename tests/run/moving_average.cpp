@@ -192,6 +192,21 @@ TEST_CASE("swapped in and out, every bit is back") {
   CHECK_THROWS_AS(averages.swap_out(), failed_precondition);
 }
 
+TEST_CASE("one array under two names, or in parts, is back after an evaluation") {
+  std::vector<float> w{1, 2};
+  moving_averages averages{{.decay = 0.5}};
+  averages.track("w", w);
+  averages.track("tied", w);
+  averages.track("half", std::span(w).first(1));
+  w = {3, 6};
+  averages.apply();
+  averages.swap_in();
+  CHECK(w == std::vector<float>{2, 4});
+  averages.swap_out();
+  CHECK(w == std::vector<float>{3, 6});
+  for (const char* name : {"w", "tied", "half"}) CHECK(averages.average(name)->as<float>()[0] == 2);
+}
+
 TEST_CASE("the state goes on where it was saved, to the bit") {
   const auto value = [](int i) { return std::array<double, 2>{1.0 / (i + 1), std::sqrt(i + 2.0)}; };
   struct run {

@@ -9,6 +9,7 @@
 #include <gradus/run/updater.hpp>
 #include <gradus/update/accumulate.hpp>
 #include <gradus/update/average.hpp>
+#include <gradus/update/chain.hpp>
 #include <gradus/update/clip.hpp>
 #include <gradus/update/rules/adagrad.hpp>
 #include <gradus/update/rules/adam.hpp>
@@ -28,6 +29,20 @@ using run_test::same_as_updater;
 using run_test::same_bits;
 
 namespace {
+// A transform whose slot has the name that momentum's has.
+struct trace {
+  using policy_for = kind::transform;
+  static constexpr std::string_view name = "Trace";
+  constexpr auto slots() const { return std::array{slot{momentum{}.slots()[0].name, 0.0}}; }
+  template <class N>
+  struct constants {};
+  constexpr constants<double> prepare(const step_info&) const { return {}; }
+  template <class N>
+  void before(N&, N& g, const constants<N>&, N& sum) const {
+    sum = sum * N(0.5) + g;
+    g = sum;
+  }
+};
 template <class Error = invalid_argument, class Call>
 std::string refusal(Call call) {
   try {
@@ -113,6 +128,10 @@ TEST_CASE("names are TensorFlow's") {
   CHECK(plain.variables().empty());
   CHECK(refusal([] { optimizer o(optimizer_options{.name = ""}, adam{}); }) ==
         "Must specify the optimizer name: the name given is empty");
+}
+
+TEST_CASE("two parts of a chain with a slot of one name have a slot each") {
+  same_everywhere(chain{trace{}, momentum{.rate = 0.1}});
 }
 
 TEST_CASE("two optimizers in one graph: wide and deep") {

@@ -14,7 +14,7 @@ struct room {
   static constexpr auto layout =
       detail::lay_out<train, forward, device, composed<adam>>(N, {.one_by_one = true, .released = false});
   alignas(64) std::byte memory[layout.bytes] = {};
-  detail::static_examples<train, forward, layout, N> examples;
+  detail::static_examples<train, forward, layout, N, true> examples;
   float* at(std::size_t offset) { return reinterpret_cast<float*>(memory + offset); }
 };
 constexpr int x = train::find_placeholder("x"), y = train::find_placeholder("y");
@@ -53,6 +53,22 @@ TEST_CASE("gradients and outputs are added in order, then divided") {
   r.examples.average(r.memory);
   CHECK(r.at(room::layout.gradient<train>(id, true))[2] == 1e8f / 3);
   CHECK(*r.at(room::layout.offset<train>(loss)) == 1.0f);
+}
+
+TEST_CASE("means without doubles have the same bits") {
+  room r;
+  detail::static_examples<train, forward, room::layout, N, false> by_words;
+  constexpr int loss = train::find_output(output::loss, "loss");
+  float& at = *r.at(room::layout.offset<train>(loss));
+  for (std::size_t k = 0; k < N; ++k) {
+    r.examples.now = by_words.now = k;
+    at = 0.1F + static_cast<float>(k) * 16777.217F;
+    r.examples.add_outputs(r.memory), by_words.add_outputs(r.memory);
+  }
+  r.examples.average(r.memory);
+  const float expected = at;
+  by_words.average(r.memory);
+  CHECK(at == expected);
 }
 
 TEST_CASE("predictions are kept beside those of the other examples") {

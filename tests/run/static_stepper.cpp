@@ -1,13 +1,17 @@
 // one thread: nothing here runs at the same time
 // The class itself; what it trains, beside a stepper on the heap, is in static_step.cpp and gradient_life.cpp.
 #include <gradus/run/static_stepper.hpp>
+#include <gradus/update/average.hpp>
+#include <gradus/update/freeze.hpp>
 #include <gradus/update/lookahead.hpp>
 #include <gradus/update/rules/adam.hpp>
+#include <gradus/update/rules/gradient_descent.hpp>
 #include <gradus/update/schedules/plateau.hpp>
 
 #include "static_compare.hpp"
 
 #include <array>
+#include <cstring>
 #include <optional>
 
 using namespace static_test;
@@ -69,4 +73,42 @@ TEST_CASE("a schedule that observes values has the rate that they lead to") {
     CHECK(s.rate() == alone.rate);
   }
   CHECK(s.rate() == 0.05);
+}
+
+TEST_CASE("a model's own count of steps is the stepper's, after a step and after a restore") {
+  static constexpr auto model = [](graph& g) {
+    const value x = g.placeholder("x", {batch}), w = g.variable("w", {}, {.init = zeros});
+    const value steps = g.variable("global_step", {}, {.init = ones, .trainable = false, .type = int32});
+    return model_spec{.loss = reduce_mean(square(x * w - cast(steps, float32))), .metrics = {}, .predictions = {}};
+  };
+  auto s = make_static_stepper<model>(static_batch<2>{}, gradient_descent{.rate = 0});
+  s.initialize(3);
+  for (const float steps : {0.f, 1.f, 2.f}) {
+    s.step();
+    CHECK(s.loss() == steps * steps);
+  }
+  state_list list;
+  s.remembers(list);
+  const std::int64_t saved = 40;
+  std::memcpy(list.find("global_step")->bytes.data(), &saved, sizeof saved);
+  s.restored();
+  s.step();
+  CHECK(s.loss() == 40 * 40);
+}
+
+TEST_CASE("a variable that freeze keeps has no average to be evaluated with") {
+  auto s = make_static_stepper<layers>(static_batch<4>{}, adam{.rate = 0.1}, exponential_moving_average{.decay = 0.5},
+                                       freeze{named{"hidden/bias"}});
+  s.initialize(3);
+  s.variable<"hidden/bias">()[0] = 7;  // as a restore of weights does, whose average is that of the beginning
+  random_stream stream{.seed = 2};
+  draw(s.input<"x">(), stream), draw(s.input<"y">(), stream);
+  s.step();
+  const float moved = s.variable<"out/bias">()[0];
+  s.swap_averages();
+  CHECK(s.variable<"hidden/bias">()[0] == 7);
+  CHECK(s.variable<"out/bias">()[0] != moved);
+  s.swap_averages();
+  CHECK(s.variable<"hidden/bias">()[0] == 7);
+  CHECK(s.variable<"out/bias">()[0] == moved);
 }

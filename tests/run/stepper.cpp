@@ -1,6 +1,7 @@
 #include "models.hpp"
 
 #include <gradus/run/updater.hpp>
+#include <gradus/update/freeze.hpp>
 #include <gradus/update/loss_scale.hpp>
 #include <gradus/update/rules/gradient_descent.hpp>
 #include <gradus/update/rules/momentum.hpp>
@@ -8,6 +9,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cstring>
 #include <map>
 #include <string>
 
@@ -65,6 +67,96 @@ TEST_CASE("an average follows, and can stand in for the variable and go back") {
   CHECK(at(s.variables().view(0)) == 0.75f);
   s.swap_averages();
   CHECK(at(s.variables().view(0)) == 1.5f);
+}
+
+TEST_CASE("an average and a variable that freeze keeps: the variable is evaluated as it is") {
+  const auto made = [](graph& g) {
+    const value w = g.variable("w", {}, {.init = zeros}),
+                kept = g.variable("kept", {}, {.init = constant_initializer(5)});
+    g.placeholder("x", {batch});
+    return model_spec{.loss = square(w + kept - 3.0), .metrics = {}, .predictions = {}};
+  };
+  using update = decltype(composed{gradient_descent{}, exponential_moving_average{}, freeze{named{"kept"}}});
+  plain_stepper<update, interpreted<>> s(
+      interpreted<>{made},
+      update{gradient_descent{.rate = 0.25}, exponential_moving_average{.decay = 0.5}, freeze{named{"kept"}}});
+  s.allocate();
+  s.initialize(1);
+  s.bound<mode::train>(1);
+  const auto kept = static_cast<std::size_t>(s.variables().find("kept"));
+  reinterpret_cast<float&>(*s.variables().value(kept)) =
+      6;  // as a restore of weights does, whose average is that of the beginning
+  s.train_step();
+  s.swap_averages();
+  CHECK(at(s.variables().view(kept)) == 6);
+  s.swap_averages();
+  CHECK(at(s.variables().view(kept)) == 6);
+}
+
+TEST_CASE("mirrors that are started again make the update that of the first step") {
+  using powers = decltype(composed{adam{}});
+  plain_stepper<powers, interpreted<>> s(interpreted<>{bowl}, powers{adam{.rate = 0.25}});
+  s.allocate();
+  s.initialize(1);
+  s.bound<mode::train>(1);
+  s.train_step();
+  const float first = at(s.variables().view(0));
+  for (int i = 0; i < 3; ++i) s.train_step();
+  reinterpret_cast<float&>(*s.variables().value(0)) = 0;
+  s.restart_mirrors();
+  s.train_step();
+  CHECK(at(s.variables().view(0)) == first);
+}
+
+TEST_CASE("a model's own count of steps is the stepper's, after a step and after a restore") {
+  const auto counted = [](auto type) {
+    return [type](graph& g) {
+      const value w = g.variable("w", {}, {.init = zeros});
+      const value steps = g.variable("global_step", {}, {.init = zeros, .trainable = false, .type = type()});
+      g.placeholder("x", {batch});
+      return model_spec{.loss = square(w - cast(steps, float32)), .metrics = {}, .predictions = {}};
+    };
+  };
+  const auto check = [&](auto build) {
+    plain_stepper<descent, interpreted<>> s(interpreted<>{build}, descent{gradient_descent{.rate = 0.25}});
+    s.allocate();
+    state_list list;
+    s.remembers(list);
+    const std::int64_t saved = 40;
+    const auto entry = list.find("global_step")->bytes;
+    REQUIRE(entry.size() == sizeof saved);
+    std::memcpy(entry.data(), &saved, sizeof saved);
+    s.restored();
+    s.bound<mode::train>(1);
+    s.train_step();
+    CHECK(at(s.output_of<mode::train>(output::loss)) == 40 * 40);
+    const float w = at(s.variables().view(static_cast<std::size_t>(s.variables().find("w"))));
+    s.train_step();
+    CHECK(at(s.output_of<mode::train>(output::loss)) == (w - 41) * (w - 41));
+    s.move_to(50);
+    const float v = at(s.variables().view(static_cast<std::size_t>(s.variables().find("w"))));
+    s.train_step();
+    CHECK(at(s.output_of<mode::train>(output::loss)) == (v - 50) * (v - 50));
+  };
+  check(counted([] { return int32; }));
+  check(counted([] { return int64; }));
+  check(counted([] { return float32; }));
+  check(counted([] { return float64; }));
+}
+
+TEST_CASE("a local variable is not trained: no checkpoint holds it") {
+  const auto made = [](graph& g) {
+    const value w = g.variable("w", {}, {.init = zeros}), mine = g.variable("mine", {}, {.init = ones, .local = true});
+    g.placeholder("x", {batch});
+    return model_spec{.loss = square(w + mine - 3.0), .metrics = {}, .predictions = {}};
+  };
+  plain_stepper<descent, interpreted<>> s(interpreted<>{made}, descent{gradient_descent{.rate = 0.25}});
+  s.allocate();
+  s.initialize(1);
+  s.bound<mode::train>(1);
+  s.train_step();
+  CHECK(at(s.variables().view(static_cast<std::size_t>(s.variables().find("mine")))) == 1);
+  CHECK(at(s.variables().view(static_cast<std::size_t>(s.variables().find("w")))) == 1);
 }
 
 TEST_CASE("metrics add up over an evaluation until they are reset; training does not touch them") {

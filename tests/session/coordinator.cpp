@@ -233,6 +233,34 @@ TEST_CASE("stop_on_exception takes what is thrown, whatever it is") {
   CHECK_THROWS_AS(coord.join(), int);
 }
 
+TEST_CASE("a thread that fails after the grace of join ends no process: its error is kept") {
+  for (const bool was_asked : {false, true}) {
+    CAPTURE(was_asked);
+    coordinator coord;
+    std::latch go(1);
+    std::thread straggler;
+    if (was_asked) {
+      straggler = std::thread([&, here = coord.register_thread("slow")] {
+        coord.stop_on_exception([&] { go.wait(), raise(status::data_loss, "the disk"); });
+      });
+      coord.request_stop();
+      CHECK(coord.join({.stop_grace_period_secs = -1, .ignore_live_threads = true}).size() == 1);
+    } else {
+      straggler =
+          std::thread([&] { coord.stop_on_exception([&] { go.wait(), raise(status::data_loss, "the disk"); }); });
+      coord.join();
+    }
+    go.count_down();
+    straggler.join();
+    CHECK(coord.should_stop());
+    CHECK(coord.suppressed().size() == (was_asked ? 1 : 0));
+    if (was_asked)
+      CHECK_THROWS_WITH_AS(std::rethrow_exception(coord.suppressed().at(0)), "the disk", data_loss);
+    else
+      CHECK_THROWS_WITH_AS(coord.raise_requested_exception(), "the disk", data_loss);
+  }
+}
+
 TEST_CASE("C3 join returns when the threads end, and then leaves the flag as it is") {
   coordinator coord;
   std::latch go(1);

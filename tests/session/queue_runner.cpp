@@ -190,6 +190,22 @@ TEST_CASE(
   CHECK(failing_one.exceptions_raised().size() == 1);
 }
 
+TEST_CASE("Q8 a runner and the collection that it is in are one: the second gives none") {
+  counted m({30}, 3);
+  queue_runner runner(m.q, m.ops);
+  add_queue_runner(runner);
+  for (const bool collection_first : {true, false}) {
+    session s{m.g};
+    s.initialize();
+    coordinator coord;
+    auto first = collection_first ? start_queue_runners(s, &coord) : runner.create_threads(s, &coord, true);
+    CHECK(first.size() == 2);
+    CHECK((collection_first ? runner.create_threads(s, &coord) : start_queue_runners(s, &coord)).empty());
+    coord.request_stop();
+    coord.join();
+  }
+}
+
 TEST_CASE("Q11 its name is the queue's, with its scope") {
   graph g;
   const auto scope = g.name_scope("scope");

@@ -216,6 +216,20 @@ TEST_CASE("M11 prepare where the model does not get ready for local_init; M12 wh
   CHECK(says(why, "error: Variables not initialized: other"));
 }
 
+TEST_CASE("the warnings of a restore are passed on: a state file with another machine's paths, prepare and recover") {
+  model m;
+  m.put_checkpoint();
+  publish(m.files, "runs/checkpoint", "model_checkpoint_path: \"/elsewhere/model-1.ckpt\"\n");
+  session_manager manager({.ready_op = m.ready_v});
+  std::vector<std::string> lines;
+  auto from = m.from();
+  from.log = [&](std::string_view line) { lines.emplace_back(line); };
+  CHECK(m.of(*manager.prepare_session(sessions_of(m.g), {.init_op = m.init, .from = from}), "v") == 10);
+  CHECK(m.of(*manager.recover_session(sessions_of(m.g), from).session, "v") == 10);
+  REQUIRE(lines.size() == 2);
+  for (const auto& line : lines) CHECK(line.find("/elsewhere/model-1.ckpt") != std::string::npos);
+}
+
 TEST_CASE("M13 checkpoint_filename_with_path restores that file; both paths are refused") {
   model m;
   m.put_checkpoint(7, "elsewhere/model");

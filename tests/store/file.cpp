@@ -201,6 +201,30 @@ TEST_CASE("make_directories: what is there is left, what is new survives a power
                  "cannot create the directory \"q\""));
 }
 
+TEST_CASE("make_directories: what a killed process made and did not sync is on the disk before anything is below it") {
+  for (std::int64_t at = 0; at < 9; ++at) {
+    CAPTURE(at);
+    const faulty_files fs;
+    fs.plan({.at = at, .kill = true});
+    CHECK_THROWS_AS(make_directories(fs, "x/y/z"), gradus::testing::killed);
+    const auto disk = fs.after_kill();
+    make_directories(disk, "x/y/z");
+    sync_entry_of(disk, "x/y/z/");
+    publish(disk, "x/y/z/a", "1");
+    CHECK(disk.after_power_failure([](const faulty_files& left) { CHECK(left.holds("x/y/z/a")); }) == 1);
+  }
+  // One that may not be opened is left alone; a disk that fails is not.
+  const faulty_files fs;
+  make_directories(fs, "x/y");
+  for (const int e : {EACCES, EPERM, EINVAL}) {
+    fs.plan({.at = fs.operations(), .error = e});
+    CHECK_NOTHROW(sync_entry_of(fs, "x/y"));
+  }
+  fs.plan({.at = fs.operations(), .error = EIO});
+  CHECK(contains(message([&] { sync_entry_of(fs, "x/y"); }, status::data_loss),
+                 "cannot sync the directory above \"x/y\""));
+}
+
 TEST_CASE("append_file") {
   const temp_dir dir;
   {

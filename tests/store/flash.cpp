@@ -463,7 +463,8 @@ TEST_CASE("flash: what is wrong has a status, a kind and a text") {
     }
     CHECK(saved.bytes == before);
     says(flash_status::another_model, status::failed_precondition,
-         "the flash store holds the state of another model: names, types or shapes differ; load the program that wrote "
+         "the flash store holds the state of another model: names, types, shapes or frozen weights differ; load the "
+         "program that wrote "
          "it, or call format() to erase it");
   }
   SUBCASE("a newer version, which keeps the header's words") {

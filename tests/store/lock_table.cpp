@@ -4,7 +4,9 @@
 #include <fcntl.h>
 #include <sys/wait.h>
 
+#include <atomic>
 #include <string>
+#include <thread>
 
 #include "gradus/testing/temp_dir.hpp"
 
@@ -28,11 +30,11 @@ TEST_CASE("a forked child has none of the files of the table, and all others") {
   const int held = open_file(dir / "held"), other = open_file(dir / "other");
   REQUIRE((held >= 0 && other >= 0));
   CHECK(open_in_child(held));
-  lock_table::of_process().add(held);
+  lock_table::without_forks().add(held);
   CHECK_FALSE(open_in_child(held));
   CHECK_FALSE(open_in_child(held));  // here it stays
   CHECK(open_in_child(other));
-  lock_table::of_process().remove(held);
+  lock_table::without_forks().remove(held);
   CHECK(open_in_child(held));
   ::close(held), ::close(other);
 }
@@ -40,11 +42,36 @@ TEST_CASE("a forked child has none of the files of the table, and all others") {
 TEST_CASE("a number that has become another file's is left alone") {
   const temp_dir dir;
   const int held = open_file(dir / "held");
-  lock_table::of_process().add(held);
+  lock_table::without_forks().add(held);
   ::close(held);
   const int other = open_file(dir / "other");
   REQUIRE(other == held);
   CHECK(open_in_child(other));
-  lock_table::of_process().remove(held);
+  lock_table::without_forks().remove(held);
   ::close(other);
+}
+
+TEST_CASE("a file is locked and listed in one piece: no fork comes between") {
+  const temp_dir dir;
+  const int held = open_file(dir / "held");
+  std::atomic<int> begins{0};
+  std::atomic<bool> forked{false};
+  bool inherited = true;
+  std::thread other;
+  {
+    lock_table::without_forks here;
+    other = std::thread([&] {
+      begins = 1;
+      inherited = open_in_child(held);
+      forked = true;
+    });
+    while (begins == 0) std::this_thread::yield();
+    for (int i = 0; i < 2000; ++i) std::this_thread::yield();  // a fork that does not wait would come now
+    CHECK_FALSE(forked);
+    here.add(held);
+  }
+  other.join();
+  CHECK_FALSE(inherited);
+  lock_table::without_forks().remove(held);
+  ::close(held);
 }

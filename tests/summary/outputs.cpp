@@ -80,3 +80,20 @@ TEST_CASE("outputs of a step become values of a summary") {
       summarize_output(output::image, "i", const_tensor_view(std::span<const std::int32_t>(integers), {1, 2, 2, 1})),
       "the summary \"i\" cannot show int32; cast it to float32 in the model", invalid_argument);
 }
+
+TEST_CASE("a histogram has no tag of a scalar that a run writes") {
+  const auto refused = [](std::initializer_list<output> outputs, const char* names) {
+    const step::runnable what{{outputs.begin(), static_cast<int>(outputs.size())}, names};
+    try {
+      check_summaries(what);
+      return false;
+    } catch (const invalid_argument& e) {
+      return std::string_view(e.what()).find("a run writes a scalar of this name") != std::string_view::npos;
+    }
+  };
+  CHECK(refused({{output::metric, 0, 0}, {output::histogram, 0, 0}}, "acc"));
+  CHECK_FALSE(refused({{output::metric, 0, 0}, {output::histogram, 1, 0}}, "acc"));
+  for (const char* name : {"loss", "learning_rate", "gradient_norm", "global_step/sec"})
+    CHECK(refused({{output::histogram, 0, 0}}, name));
+  CHECK_FALSE(refused({{output::histogram, 0, 0}}, "loss/per_example"));
+}

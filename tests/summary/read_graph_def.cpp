@@ -121,6 +121,25 @@ TEST_CASE("hostile bytes") {
                                  "\x08\x80\x80\x80\x80\x80\x20\x2a\x04\x00\x00\x80\x3f",
                                  34));
   CHECK(says(refusal<error>([&] { decode_graph_def(large); }), "reader_limits"));
+  // A constant of `count` strings, all of them the one that is there, which has 1000 bytes.
+  const auto repeated = [](std::uint64_t count) {
+    const auto field = [](char key, const std::string& body) {
+      std::string s(1, key);
+      for (std::size_t n = body.size(); true; n >>= 7) {
+        s += static_cast<char>(n > 127 ? (n & 127) | 128 : n);
+        if (n <= 127) return s + body;
+      }
+    };
+    std::string extent(1, '\x08');
+    for (; count > 127; count >>= 7) extent += static_cast<char>((count & 127) | 128);
+    extent += static_cast<char>(count);
+    const std::string tensor =
+        "\x08\x07" + field('\x12', field('\x12', extent)) + field('\x42', std::string(1000, 's'));
+    return from_text(field('\x0a', field('\x2a', field('\x0a', "value") + field('\x12', field('\x42', tensor)))));
+  };
+  const reader_limits narrow{.inflated_bytes = 1 << 16, .inflated_times = 1};
+  CHECK_NOTHROW(decode_graph_def(repeated(50), narrow));
+  CHECK(says(refusal<error>([&] { decode_graph_def(repeated(2000), narrow); }), "reader_limits"));
   std::vector<std::byte> bytes;
   encode_meta_graph(bytes, sample());
   CHECK(says(refusal<error>([&] { decode_meta_graph(bytes, {.entries = 3}); }), "entries"));

@@ -406,6 +406,36 @@ TEST_CASE("refusals") {
   log.close();
 }
 
+TEST_CASE("closed and resumed behind another writer's file: a new file, since no reader returns to the old one") {
+  for (const std::size_t queue : {0u, 10u}) {
+    const memory_files fs;
+    const hand_clock clock;
+    const summary_writer_options how{.max_queue = queue, .when_full = full_queue::block, .hostname = "here"};
+    writer a("runs", how, fs, clock);
+    a.add_scalar("a", 1, 100), a.close();
+    *clock.seconds += 1;
+    writer b("runs", how, fs, clock);
+    b.add_scalar("a", 1, 200), b.close();
+    a.resume();
+    a.add_scalar("a", 1, 300), a.close();
+    CHECK(a.path() > b.path());
+    CHECK(fs.d->files.size() == 3);
+    a.resume();  // its file is the newest now
+    a.add_scalar("a", 1, 400), a.close();
+    CHECK(fs.d->files.size() == 3);
+  }
+}
+
+TEST_CASE("a path that is not UTF-8 costs a reader no event") {
+  const memory_files fs;
+  writer log("runs", {.hostname = "here"}, fs, hand_clock());
+  log.add_session_log(session_log_status::checkpoint, 1, "caf\xe9/\xc3\xa9/model.ckpt", "\xff");
+  log.close();
+  const auto all = events_of(fs, log.path());
+  CHECK(all.back().log.checkpoint_path == "caf_/\xc3\xa9/model.ckpt");
+  CHECK(all.back().log.msg == "_");
+}
+
 TEST_CASE("closed and resumed: the same file, unless somebody took it away; with a queue too") {
   for (const std::size_t queue : {0u, 10u}) {
     const memory_files fs;

@@ -105,3 +105,22 @@ TEST_CASE("graphs of ours, by their descriptions") {
   CHECK_THROWS_WITH_AS(testing::assert_equal_graph_def(small(3), small()),
                        "Node named 'Const' has another value of the attribute 'value'", failed_precondition);
 }
+
+TEST_CASE("string constants: type, extents, content and strings all count") {
+  const auto of = [](tensor_def value) { return graph_def{{{"a", "Const", {}, "", {{"value", std::move(value)}}}}}; };
+  const auto strings = [](std::vector<std::string> list) {
+    tensor_def t{dtype::none, {static_cast<std::int64_t>(list.size())}, {}};
+    t.strings = std::move(list);
+    return t;
+  };
+  const std::string differs = "Node named 'a' has another value of the attribute 'value'";
+  CHECK(failure(of(strings({"x", "y"})), of(strings({"x", "y"}))) == "");
+  CHECK(failure(of(strings({"x", "y"})), of(strings({"x", "z"}))) == differs);
+  CHECK(failure(of(strings({"x", ""})), of(strings({"x"}))) == differs);
+  const tensor_def two{int32, {2}, std::vector<std::byte>(8)};
+  tensor_def other_type = two, other_dims = two;
+  other_type.type = float32, other_dims.dims = {2, 1};
+  CHECK(failure(of(two), of(two)) == "");
+  CHECK(failure(of(two), of(other_type)) == differs);
+  CHECK(failure(of(two), of(other_dims)) == differs);
+}

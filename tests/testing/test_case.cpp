@@ -50,6 +50,52 @@ TEST_CASE("arrays are compared, and a difference is told") {
   CHECK(failure([&] { t.assert_near(1.0, 1.2, 0.1); }) == "expected 1.2 within 0.1, got 1");
 }
 
+TEST_CASE("integers are compared as integers, however large, with their signs") {
+  const testing::test_case t;
+  const auto equal = [&](auto a, auto b) { return failure([&] { t.assert_all_equal(std::array{a}, std::array{b}); }); };
+  const std::int64_t big = std::int64_t{1} << 53, least = std::numeric_limits<std::int64_t>::min();
+  const std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
+  CHECK(equal(big + 1, big + 1) == "");
+  CHECK(equal(big + 1, big) ==
+        "1 of 1 elements are not equal; the first at 0: got 9007199254740993, expected "
+        "9007199254740992");
+  CHECK(equal(-big - 1, -big) != "");
+  CHECK(equal(static_cast<std::uint64_t>(big) + 1, big + 1) == "");
+  CHECK(equal(static_cast<std::uint64_t>(big) + 1, big) != "");
+  CHECK(equal(most, most) == "");
+  CHECK(equal(most, most - 1) != "");
+  // The same 64 bits are two numbers.
+  CHECK(equal(std::int64_t{-1}, most) ==
+        "1 of 1 elements are not equal; the first at 0: got -1, expected 18446744073709551615");
+  CHECK(equal(static_cast<std::uint64_t>(least), least) != "");
+  CHECK(equal(std::int8_t{-3}, std::int64_t{-3}) == "");
+  CHECK(equal(std::uint8_t{200}, std::int16_t{200}) == "");
+  CHECK(equal(true, std::uint32_t{1}) == "");
+  CHECK(equal(true, std::uint16_t{2}) != "");
+  // Beside a floating-point number an integer is a double.
+  CHECK(equal(big + 1, static_cast<double>(big)) == "");
+  CHECK(equal(std::int32_t{-2}, -2.0f) == "");
+  CHECK(equal(std::int32_t{-2}, -2.5f) != "");
+  // Distances are exact too.
+  const auto within = [&](auto a, auto b, double atol) {
+    return failure([&] { t.assert_all_close(std::array{a}, std::array{b}, 0, atol); });
+  };
+  CHECK(within(big + 1, big, 0.5) != "");
+  CHECK(within(big + 1, big, 1) == "");
+  CHECK(within(std::int64_t{-1}, std::uint64_t{1}, 1.5) != "");
+  CHECK(within(std::int64_t{-1}, std::uint64_t{1}, 2) == "");
+}
+
+TEST_CASE("an array of halves is refused") {
+  const testing::test_case t;
+  const std::array<std::uint16_t, 1> bits{};
+  const const_tensor_view halves(float16, {1}, reinterpret_cast<const std::byte*>(bits.data()));
+  CHECK_THROWS_WITH_AS(
+      t.assert_all_equal(halves, halves),
+      "an array to compare holds float16; expected float32, float64, bool or an integer type: cast it first",
+      invalid_argument);
+}
+
 TEST_CASE("errors are expected by kind and text") {
   const testing::test_case t;
   t.assert_raises(status::not_found, "no w", [] { raise(status::not_found, "there is no w"); });

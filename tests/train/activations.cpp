@@ -32,6 +32,14 @@ inline constexpr auto pictures = [](graph& g) {
   const auto out = dense(flatten(h), {.units = 3, .name = "out"});
   return model_spec{.loss = reduce_mean(squared_difference(out, y)), .metrics = {}, .predictions = {{"out", out}}};
 };
+// A convolution before a pool, of a picture that the model has computed; nothing needs the picture's gradient.
+inline constexpr auto scaled_pictures = [](graph& g) {
+  const auto x = g.placeholder("x", {batch, 8, 8, 1}), y = g.placeholder("y", {batch, 3});
+  const auto h = max_pool(relu(conv2d(tanh(x), {.filters = 5, .kernel_size = 3, .padding = padding::same})),
+                          {.pool_size = 2, .strides = 2});
+  const auto out = dense(relu(dense(flatten(h), {.units = 32})), {.units = 3});
+  return model_spec{.loss = reduce_mean(squared_difference(out, y)), .metrics = {}, .predictions = {{"out", out}}};
+};
 constexpr activations<bfloat16> stored{};
 
 // To nearest, ties to even: by the bits.
@@ -205,6 +213,9 @@ TEST_CASE("static steppers: whole, one by one, released, with fused pools") {
   CHECK(images_bits(stored, release_gradients{}) == want);
   CHECK(images_bits(stored, fused_pooling{}) == want);
   CHECK(images_bits(stored, recompute<2>{}) == want);
+  const auto scaled = bits.template operator()<scaled_pictures>(stored);
+  CHECK(scaled != bits.template operator()<scaled_pictures>());
+  CHECK(bits.template operator()<scaled_pictures>(stored, fused_pooling{}) == scaled);
   CHECK(bits.template operator()<deep>(stored, one_by_one{}) != bits.template operator()<deep>(one_by_one{}));
 }
 

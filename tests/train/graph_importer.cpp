@@ -58,6 +58,7 @@ TEST_CASE("ops of TensorFlow's that this library makes of its own") {
         floats{2, 3, 4});
   CHECK(value_of({{"y", "AddV2", {"x", "x"}}}, {1, 2, 3}) == floats{2, 4, 6});
   CHECK(value_of({{"y", "Relu6", {"x"}}}, {-1, 2, 7}) == floats{0, 2, 6});
+  CHECK(std::isnan(value_of({{"y", "Relu6", {"x"}}}, {std::nanf(""), 2, 7})[0]));
   CHECK(value_of({{"y", "LeakyRelu", {"x"}, {}, {{"alpha", 0.5f}}}}, {-1, 2, -3}) == floats{-0.5f, 2, -1.5f});
   CHECK(value_of({{"y", "Reciprocal", {"x"}}}, {1, 2, -4}) == floats{1, 0.5f, -0.25f});
   CHECK(value_of({{"y", "AddN", {"x", "x", "x"}}}, {1, 2, 3}) == floats{3, 6, 9});

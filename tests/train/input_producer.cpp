@@ -12,6 +12,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <functional>
 #include <map>
 #include <string>
@@ -245,4 +246,27 @@ TEST_CASE("a stop ends a producer that waits for room; an error of the data stop
       CHECK(q.in(s).is_closed());
     }
   }
+}
+
+TEST_CASE("an error of the data after the grace of a join is kept, and ends no process") {
+  std::atomic<bool> reads = false, goes_on = false;
+  const auto slow = from_generator({{"value", int64, {}}}, [&] {
+    return [&](datum&) -> bool {
+      reads = true, reads.notify_all();
+      goes_on.wait(false);
+      raise(status::data_loss, "the file is torn");
+    };
+  });
+  graph g;
+  dataset_producer input(slow);
+  graph_queue q(g, input.queue(2));
+  session s{g};
+  coordinator coord;
+  auto threads = input.create_threads(q, s, &coord, true);
+  reads.wait(false);
+  coord.request_stop();
+  CHECK(refusal(status::deadline_exceeded, [&] { coord.join({.stop_grace_period_secs = -1}); }) != "");
+  goes_on = true, goes_on.notify_all();
+  threads.clear();
+  CHECK(coord.suppressed().size() == 1);
 }

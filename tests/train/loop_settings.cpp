@@ -16,16 +16,10 @@ TEST_CASE("the prefix of checkpoints lies in the folder; a run without one has n
   CHECK(s.prefix().empty());
 }
 
-TEST_CASE("a restored checkpoint is said, with what was passed over and what it warns of") {
+TEST_CASE("a restored checkpoint is said") {
   restored found;
   found.path = "run/model-3.ckpt", found.step = 3;
   CHECK(detail::restored_line(found) == "restored step 3 from run/model-3.ckpt");
-  CHECK(detail::warnings_of(found).empty());
-  found.damaged = {{"run/model-5.ckpt", "cut"}, {"run/model-4.ckpt", "a wrong checksum"}};
-  found.warning = "another input";
-  CHECK(detail::warnings_of(found) == std::vector<std::string>{"passed over run/model-5.ckpt: cut",
-                                                               "passed over run/model-4.ckpt: a wrong checksum",
-                                                               "checkpoint run/model-3.ckpt: another input"});
 }
 
 TEST_CASE("the newest checkpoint has to be one's own") {

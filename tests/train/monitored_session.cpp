@@ -4,6 +4,7 @@
 #include <gradus/cpu/device.hpp>
 #include <gradus/ops/state.hpp>
 #include <gradus/run/session.hpp>
+#include <gradus/session/looper.hpp>
 #include <gradus/testing/faulty_files.hpp>
 #include <gradus/train/hooks/checkpoint_saver_hook.hpp>
 #include <gradus/train/hooks/stop_at_step_hook.hpp>
@@ -12,6 +13,7 @@
 
 #include <functional>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -384,6 +386,112 @@ TEST_CASE("H32 begin once, and once after_create_session for each session, hook 
   s.close();
   CHECK(log == std::vector<std::string>{"a begin", "b begin", "a session", "b session", "a before", "b before",
                                         "a after", "b after", "a end", "b end"});
+}
+
+TEST_CASE("H33 an end of the input that the program has caught is not what a later error is") {
+  counting m;
+  std::vector<std::string> log;
+  try {
+    monitored_session s(m.chief, {recording{&log, "h"}});
+    in_run = [] { raise(status::out_of_range, "the end of a warm-up"); };
+    CHECK_THROWS_AS(s.run(m.both), out_of_range);
+    in_run = [] {};
+    s.run(m.both);
+    throw std::runtime_error("a bad state");
+  } catch (const std::runtime_error&) {
+  }
+  CHECK(log.back() == "h after");
+}
+
+TEST_CASE("H31 a step whose session was lost while it asked whether to stop is made again, on a new session") {
+  counting m;
+  monitored_session s(m.chief);
+  int calls = 0;
+  std::vector<const base_session*> seen;
+  s.run_step_fn([&](step_context& c) {
+    seen.push_back(&c.session());
+    if (++calls == 1) {
+      s.coord().request_stop(aborted("a worker died"));
+      while (!s.should_stop()) c.session().run(m.next);
+    }
+    c.session().run(m.next);
+  });
+  CHECK(calls == 2);
+}
+
+TEST_CASE("a session that cannot be made is tried again after a pause, which a stop ends") {
+  counting m;
+  int tries = 0;
+  given_sessions creator;
+  const auto stop = std::make_shared<cancellation>();
+  for (int i = 0; i < 100; ++i)
+    creator.makers.push_back([&]() -> std::unique_ptr<base_session> {
+      if (++tries == 2) stop->cancel("enough");
+      raise(status::unavailable, "the server is not there yet");
+    });
+  CHECK(refusal<unavailable>([&] { monitored_session s(creator, {}, {.recovery_wait_secs = 1000, .stop = stop}); }) ==
+        "the server is not there yet");
+  CHECK(tries == 2);
+}
+
+TEST_CASE("a run whose own stop gives an error as that of a lost session ends; it is not made again") {
+  for (const auto kind : {status::unavailable, status::aborted}) {
+    counting m;
+    monitored_session s(m.chief);
+    cancellation stop;
+    int runs = 0;
+    in_run = [&] {
+      if (++runs > 3) raise(status::internal, "it was made again");
+      stop.cancel("enough", kind);
+      raise(kind, "enough");
+    };
+    std::string message;
+    try {
+      s.run(m.both, {}, {.stop = &stop});
+    } catch (const error& e) {
+      message = e.what();
+    }
+    CHECK(message == "enough");
+    CHECK(runs == 1);
+    // A later step without a stop is made again.
+    runs = 0;
+    in_run = [&] {
+      if (++runs == 1) raise(kind, "it died");
+    };
+    s.run_step_fn([&](step_context& c) { c.run_with_hooks(m.both); });
+    CHECK(runs == 2);
+  }
+}
+
+TEST_CASE("names that the graph does not have are not one tensor") {
+  counting m;
+  session_run_args mine;
+  const std::vector<float> one{1};
+  mine.feeds = {{"neither", one}};
+  monitored_session s(m.chief, {asking{mine}});
+  CHECK(says(refusal<error>([&] { s.run(m.next, {{"nor", one}}); }), "nor"));
+}
+
+TEST_CASE("a looper of a hook outlives the coordinator of its session") {
+  struct ticking {
+    std::unique_ptr<looper_thread<>> looper;
+    void after_create_session(hooked_session& s) {
+      looper = std::make_unique<looper_thread<>>(*s.coord(), 1000, [] {});
+      looper->start();
+    }
+  };
+  for (const bool is_lost : {false, true}) {
+    ticking ticks;
+    counting m;
+    monitored_session s(m.chief, {std::ref(ticks)});
+    if (is_lost) {
+      in_run = [left = 1]() mutable {
+        if (left-- > 0) raise(status::aborted, "it died");
+      };
+    }
+    s.run(m.both);
+    s.close();
+  }
 }
 
 TEST_CASE("H34 a singular monitored session has its raw session and no recovery: aborted comes out") {

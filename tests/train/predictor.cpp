@@ -9,6 +9,7 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
+#include <cmath>
 #include <cstdlib>
 #include <new>
 #include <thread>
@@ -103,6 +104,44 @@ TEST_CASE("a predictor has the bits of the trainer, compiled and interpreted, of
   CHECK(smooth != expected);
   for (std::size_t i = 0; i < smooth.first.size(); ++i)
     CHECK(smooth.first[i] == doctest::Approx(expected.first[i]).epsilon(0.5));
+}
+
+TEST_CASE("the warnings of a predictor's restore are passed on") {
+  const temp_dir place;
+  const examples data;
+  make_trainer<rich>(adam{.rate = 0.05}, run_config{.model_dir = place / "run"})
+      .train(data.batches(4), {.max_steps = 2});
+  publish(posix{}, place / "run/checkpoint", "model_checkpoint_path: \"/elsewhere/model-2.ckpt\"\n");
+  std::vector<std::string> lines;
+  const predictor<rich> net(
+      {.model_dir = place / "run", .log = [&](std::string_view line) { lines.emplace_back(line); }});
+  CHECK(net.global_step() == 2);
+  REQUIRE(lines.size() == 1);
+  CHECK(lines[0].find("/elsewhere/model-2.ckpt") != std::string::npos);
+}
+
+TEST_CASE("a predictor of averages takes the policy freeze: what that keeps is read itself, as an evaluation does") {
+  const temp_dir place;
+  const examples data;
+  const exponential_moving_average average{.decay = 0.8};
+  const run_config where{.model_dir = place / "run", .tf_random_seed = 3};
+  make_trainer<rich>(adam{.rate = 0.05}, average, where).train(data.batches(4).repeat(), {.max_steps = 25});
+  const auto kept = freeze{named{"hidden/"}};
+  auto t = make_trainer<rich>(adam{.rate = 0.05}, average, kept, where);
+  t.train(data.batches(4).repeat(), {.max_steps = 35});
+  const double expected = t.evaluate(data.batches(many), {.use_averages = true})["loss"];
+  const auto loss_of = [&](const auto& net) {
+    const values found = by_predictor(net, data, many);
+    double sum = 0;
+    for (std::size_t i = 0; i < many; ++i)
+      sum -= std::log(static_cast<double>(found.first[3 * i + static_cast<std::size_t>(data.label[i])]));
+    return sum / many;
+  };
+  const predictor_options from{.model_dir = place / "run", .use_averages = true};
+  CHECK(loss_of(make_predictor<rich>(from, kept)) == doctest::Approx(expected).epsilon(1e-6));
+  CHECK(loss_of(make_predictor(rich, from, kept)) == doctest::Approx(expected).epsilon(1e-6));
+  // The averages of what is kept have not moved since it is kept.
+  CHECK(std::abs(loss_of(make_predictor<rich>(from)) - expected) > 1e-4);
 }
 
 TEST_CASE("with the precision of the run it has the bits of the run's predictions") {
@@ -300,4 +339,29 @@ TEST_CASE("a local variable starts from its initializer, in each seat") {
   }
   two.run();
   CHECK(two.prediction<float>("calls")[0] == 3);
+}
+
+TEST_CASE("a model's own count of steps is that of the checkpoint, in the trainer that goes on and in a predictor") {
+  const temp_dir place;
+  const auto model = [](graph& g) {
+    const value x = g.placeholder("x", {batch, 1});
+    const value steps = g.variable("global_step", {}, {.init = zeros, .trainable = false, .type = int64});
+    return model_spec{.loss = reduce_mean(dense(x, {.units = 1})),
+                      .metrics = {},
+                      .predictions = {{"steps", reduce_sum(x, {1}) * 0.0 + cast(steps, float32)}}};
+  };
+  const std::vector<float> x{1, 2};
+  const auto data = [&] { return from_spans("x", x, extents{1}).batch(2); };
+  const auto made = [&] {
+    return make_trainer(model, gradient_descent{.rate = 0.1}, run_config{.model_dir = place / "run"});
+  };
+  made().train(data().repeat(), {.max_steps = 3});
+  auto again = made();
+  again.train(data().repeat(), {.max_steps = 5});
+  again.predict(data(), [](const predictions& p) { CHECK(p["steps"].as<float>()[0] == 5); });
+  const auto net = make_predictor(model, {.model_dir = place / "run"});
+  auto seat = net.seat();
+  seat.input<float>("x")[0] = 1;
+  seat.run();
+  CHECK(seat.prediction<float>("steps")[0] == 5);
 }

@@ -148,21 +148,24 @@ TEST_CASE("run_log: an evaluation is a run of its own; a graph is also a file") 
   const std::vector<std::pair<std::string, double>> found{{"loss", 0.5}, {"accuracy", 0.75}};
   {
     detail::evaluation_logs<posix, system_clock> logs;
-    logs.add(dir / "eval", found, 60, {}, {});
-    logs.add(dir / "eval", found, 80, {}, {});  // in the same file
-    logs.add(dir / "other", found, 80, {}, {});
-    logs.add(dir / "eval", found, 80, {}, {});  // takes the place of what was said of this step
+    logs.add(dir / "eval", found, 60, true);
+    logs.add(dir / "eval", found, 80, true);  // in the same file
+    logs.add(dir / "other", found, 80, true);
+    logs.add(dir / "eval", found, 40, false);  // an older checkpoint's: it hides nothing
+    logs.add(dir / "eval", found, 80, true);   // takes the place of what was said of this step
   }
   std::vector<std::string> names;
   REQUIRE(posix{}.list(dir / "eval", names) == 0);
   REQUIRE(names.size() == 1);
   const auto events = events_of(join_path(dir / "eval", names[0]));
-  REQUIRE(events.size() == 6);
+  REQUIRE(events.size() == 7);
   CHECK(events[1].log.status == session_log_status::start);
   CHECK(events[1].step == 60);
   CHECK(events[3].step == 80);
-  CHECK(events[4].log.status == session_log_status::start);
-  CHECK(events[4].step == 80);
+  CHECK(events[4].what == event_kind::summary);
+  CHECK(events[4].step == 40);
+  CHECK(events[5].log.status == session_log_status::start);
+  CHECK(events[5].step == 80);
   CHECK(events[2].values.at(1).tag == "accuracy");
   CHECK(events[2].values.at(1).simple_value == 0.75f);
 

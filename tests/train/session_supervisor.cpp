@@ -207,6 +207,26 @@ TEST_CASE("S7 a finite number of epochs ends without an error, through one queue
     }
 }
 
+TEST_CASE("S7 a summary of what a queue gives: the runners begin before it") {
+  for (const auto& o : {in_step(), on_threads()}) {
+    model m;
+    const value epoch = m.g.variable("epoch", {}, {.init = zeros, .trainable = false, .local = true, .type = int64});
+    graph_queue q(m.g, make_queue_spec(queue_kind::fifo, 2, {int64}, {.shapes = {{}}}));
+    add_queue_runner(queue_runner(q, {q.enqueue({count_up_to(epoch, 30)})}));
+    const value out = q.dequeue();
+    m.g.summary_scalar("out", cast(out, float32));
+    session_supervisor sv(m.g, sessions_of(m.g), m.in(o));
+    int taken = 0;
+    {
+      auto sess = sv.managed_session();
+      sess.within([&] {
+        while (!sv.should_stop()) sess.run(out), ++taken;
+      });
+    }
+    CHECK(taken > 0);
+  }
+}
+
 TEST_CASE("S8 an error of the main loop wins over queues that end") {
   model m;
   const value epoch = m.g.variable("epoch", {}, {.init = zeros, .trainable = false, .local = true, .type = int64});
@@ -624,6 +644,53 @@ TEST_CASE("services on threads, and a loop of one's own: time is turned, and a s
   }
   CHECK(says(m.at.checkpoints()[1], "model-1"));
   CHECK(told(m.at.events()) == "version graph meta START CHECKPOINT CHECKPOINT@1 STOP");
+}
+
+TEST_CASE("a second session without a stop: its services are the only ones, and the program's loops go on") {
+  model m;
+  testing::hand_tasks hand;
+  const value step = create_global_step(m.g), next = assign_add(step, m.g.constant(1, int64));
+  session_supervisor sv(m.g, sessions_of(m.g),
+                        m.in({.save_summaries_secs = 0,
+                              .save_model_secs = 20,
+                              .services = service_place::threads,
+                              .save_on_stop = false,
+                              .tasks = hand.tasks()}));
+  int calls = 0;
+  const auto first = sv.prepare_or_wait_for_session();
+  sv.loop(5, [&] { ++calls; });
+  hand.settle();
+  first->run(next);
+  const auto second = sv.prepare_or_wait_for_session();
+  hand.settle();
+  for (int k = 0; k < 3; ++k) second->run(next);
+  const int before = calls;
+  hand.advance(20);
+  CHECK(calls == before + 4);
+  CHECK(!sv.should_stop());
+  sv.stop();
+  CHECK(says(m.at.checkpoints().back(), "model-3"));
+  CHECK(told(m.at.events()) == "version graph meta START CHECKPOINT START CHECKPOINT CHECKPOINT@3 STOP");
+}
+
+TEST_CASE("a loop that was added before the session is prepared goes on in it") {
+  model m;
+  testing::hand_tasks hand;
+  session_supervisor sv(m.g, sessions_of(m.g),
+                        m.in({.save_summaries_secs = 0,
+                              .save_model_secs = 0,
+                              .services = service_place::threads,
+                              .save_on_stop = false,
+                              .tasks = hand.tasks()}));
+  int calls = 0;
+  sv.loop(5, [&] { ++calls; });
+  {
+    auto sess = sv.managed_session();
+    hand.settle();
+    hand.advance(20);
+    CHECK(calls == 5);
+  }
+  CHECK(sv.should_stop());
 }
 
 TEST_CASE("a thread's error ends the block, and the session is closed; whatever the body does then") {

@@ -13,7 +13,7 @@ TEST_CASE("steps per second are of the steps since the last due report") {
   CHECK(r.steps_per_sec == 0.5);
   CHECK(r.eta_secs == 18);
   c.count(14, 20, 0.5, 0.1, 104, 5);
-  CHECK(c.steps_per_sec() == 0.5);  // until the next report is due
+  CHECK(c.steps_per_sec() == 1);  // not that of the first step
   r = c.count(15, 0, 0.5, 0.1, 110, 5);
   CHECK(c.due());
   CHECK(r.steps_per_sec == 0.5);
@@ -21,5 +21,6 @@ TEST_CASE("steps per second are of the steps since the last due report") {
   c.count(20, 0, 0.5, 0.1, 111, 5);
   CHECK(c.steps_per_sec() == 5);
   c.count(21, 0, 0.5, 0.1, 111, 0);
-  CHECK(!c.due());  // never
+  CHECK(!c.due());                // never
+  CHECK(c.steps_per_sec() == 5);  // no time has passed
 }

@@ -1,4 +1,5 @@
 // costs: 300
+#include <gradus/checkpoint/on_notice.hpp>
 #include <gradus/cluster/server.hpp>
 #include <gradus/codec/safetensors.hpp>
 #include <gradus/gradus.hpp>
@@ -309,6 +310,20 @@ TEST_CASE("supervisor: sessions follow each other, each from the newest checkpoi
   CHECK(steps_of(dir / "run", "loss") == std::vector<std::int64_t>{1, 2});
   CHECK(session_log_of(dir / "run") ==
         log_of_sessions{"START 0", "CHECKPOINT 0", "CHECKPOINT 1", "STOP 1", "START 2", "CHECKPOINT 2", "STOP 2"});
+}
+
+TEST_CASE("supervisor: a notice ends every later session of it, too") {
+  const testing::temp_dir dir;
+  const points data;
+  bool told = false;
+  auto sv = make_supervisor<line>({.logdir = dir / "run"}, any_of{every_steps{100}, on_notice{[&] { return told; }}},
+                                  descent);
+  for (int round : {0, 1}) {
+    auto sess = sv.managed_session("", data.batches(-1));
+    CHECK(sv.should_stop() == (round == 1));
+    while (!sv.should_stop()) told = sess.global_step() == 2, sess.run();
+    CHECK(sess.global_step() == 3);
+  }
 }
 
 TEST_CASE("supervisor: a model that diverges stops with the step, and keeps the last good checkpoint") {

@@ -1,4 +1,5 @@
 // costs: 300
+#include <gradus/checkpoint/on_notice.hpp>
 #include <gradus/gradus.hpp>
 #include <gradus/input/map.hpp>
 #include <gradus/testing/clock.hpp>
@@ -386,6 +387,13 @@ TEST_CASE("evaluate and predict against a plain loop, with parameters and with t
     }
   });
   CHECK(row == data.label.size());
+  // A loop that leaves by an error has read a part; the next call begins again.
+  auto once = data.all().batch(8);
+  CHECK_THROWS_AS(trainer.predict(once, [](const predictions&) { throw std::runtime_error("enough"); }),
+                  std::runtime_error);
+  std::int64_t all = 0;
+  trainer.predict(once, [&](const predictions& p) { all += p.size(); });
+  CHECK(all == 43);
   CHECK(refusal<not_found>([&] { trainer.predict(data.all().batch(8), [](const predictions& p) { p["clas"]; }); }) ==
         "the model predicts no \"clas\"; it predicts class, probability");
   CHECK(run_files::difference(before, state_of(trainer)).empty());  // swapped back, nothing moved
@@ -591,6 +599,44 @@ TEST_CASE("placeholders that are fed in order and could be exchanged are named o
   CHECK(said == 1);
 }
 
+TEST_CASE("a notice ends every later call of train too, with a warning; another trainer goes on") {
+  const std::vector<float> x{1, 2, 3, 4}, y{2, 4, 6, 8};
+  const auto rows = from_spans("x", x, extents{1}, "y", y, extents{1}).repeat().batch(2);
+  const testing::temp_dir dir;
+  int steps = 0;
+  std::vector<std::string> warnings;
+  const auto build = [&](bool stops) {
+    listener sink;
+    sink.on_line = [&](std::string_view line) {
+      if (line.find("should_stop()") != line.npos) warnings.emplace_back(line);
+    };
+    return make_trainer<line>(gradient_descent{.rate = 0.01},
+                              any_of{every_steps{100}, on_notice{[&] { return ++steps == 3; }, stops}}, sink,
+                              run_config{.model_dir = dir.path()});
+  };
+  {
+    auto trainer = build(true);
+    CHECK_FALSE(trainer.should_stop());
+    for (auto data = rows; int round : {0, 1, 2}) {
+      trainer.train(data, {.steps = 10});
+      CHECK(trainer.should_stop());
+      CHECK(trainer.global_step() == 3);
+      CHECK(warnings.size() == static_cast<std::size_t>(round));
+    }
+    CHECK(warnings.at(0).find("a signal or a notice ended training at step 3, so nothing was trained") !=
+          std::string::npos);
+    auto data = rows;
+    CHECK(trainer.evaluate(data, {.steps = 2}).global_step() == 3);
+  }
+  auto data = rows;
+  steps = 0;
+  auto trainer = build(false);  // this one saves and goes on
+  trainer.train(data, {.max_steps = 10});
+  CHECK(trainer.global_step() == 10);
+  CHECK_FALSE(trainer.should_stop());
+  CHECK(warnings.size() == 2);
+}
+
 TEST_CASE("a pipeline that failed before the first step may be repaired; one that steps have read may not") {
   const std::vector<float> x{1, 2, 3, 4}, y{2, 4, 6, 8};
   const auto rows = [&] { return from_spans("x", x, extents{1}, "y", y, extents{1}); };
@@ -647,6 +693,41 @@ TEST_CASE("a run of several calls of train that ended in any of them goes on wit
       run(s, until);
       CHECK(run(s, 17) == undisturbed);
     }
+  }
+}
+
+TEST_CASE("a program that was killed behind a call of train, and one whose call failed, keep their curves") {
+  const std::vector<float> x{1, 2, 3, 4}, y{2, 4, 6, 8};
+  const auto rows = [&] { return from_spans("x", x, extents{1}, "y", y, extents{1}).repeat().batch(2); };
+  for (const bool fails : {false, true}) {
+    run_setting s;
+    s.config.save_summary_steps = 1;
+    auto first = on_a_line(s);
+    first.train(rows(), {.max_steps = 4});
+    if (fails) {
+      int left = 1;
+      CHECK_THROWS(first.train(rows().map([left](datum&) mutable {
+        if (left-- == 0) throw std::runtime_error("a bad row");
+      }),
+                               {.max_steps = 7}));
+      first.train(rows(), {.max_steps = 8});
+    } else {
+      auto second = on_a_line(s);
+      second.train(rows(), {.max_steps = 4});  // stands there
+      second.train(rows(), {.max_steps = 8});
+    }
+    CHECK(run_files::steps_of(run_files::read_curves(s.files, "run"), "loss") ==
+          std::vector<std::int64_t>{1, 2, 3, 4, 5, 6, 7, 8});
+  }
+}
+
+TEST_CASE("steps without an end: to the end of the data, in each call") {
+  const std::vector<float> x{1, 2, 3, 4}, y{2, 4, 6, 8};
+  const auto rows = [&] { return from_spans("x", x, extents{1}, "y", y, extents{1}).batch(2); };
+  auto t = on_a_line({});
+  for (const std::int64_t made : {2, 4}) {
+    t.train(rows(), {.steps = std::numeric_limits<std::int64_t>::max()});
+    CHECK(t.global_step() == made);
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include <gradus/checkpoint/background.hpp>
 #include <gradus/gradus.hpp>
+#include <gradus/input/map.hpp>
 #include <gradus/testing/faulty_files.hpp>
 
 #include <doctest/doctest.h>
@@ -365,6 +366,30 @@ TEST_CASE("a schedule that observes a value is given the metric, and a killed ru
   }
 }
 
+TEST_CASE("a validation of some steps reads the same batches each time") {
+  auto t = make_trainer<line>(gradient_descent{.rate = 0}, faulty_files(), silent{}, run_config{.model_dir = "run"});
+  const std::vector<float> x{1, 2, 3, 4, 5}, y{1, 0, 7, -3, 2};
+  std::vector<float> seen;
+  auto some = from_spans("x", x, extents{1}, "y", y, extents{1})
+                  .map([&](datum& d) { seen.push_back(d["x"].as<float>()[0]); })
+                  .batch(1);
+  t.train(data(), {.max_steps = 5, .validation = {.data = some, .every_n_steps = 1, .evaluation = {.steps = 2}}});
+  CHECK(std::ranges::count(seen, 1.f) == 5);
+  CHECK(std::ranges::count(seen, 2.f) == 5);
+  CHECK(std::ranges::count(seen, 5.f) == 0);
+}
+
+TEST_CASE("a save when the value is better has the validation's") {
+  const faulty_files files;
+  auto t = make_trainer<line>(adam{.rate = 0.05}, files, silent{}, when_better{.higher_is_better = false},
+                              run_config{.model_dir = "run", .keep_checkpoint_max = 0});
+  t.train(data(), {.max_steps = 12, .validation = {.data = test_set(), .every_n_steps = 4}});
+  for (const char* name : {"run/model-5.ckpt", "run/model-9.ckpt", "run/model-12.ckpt"}) {
+    CAPTURE(name);
+    CHECK(files.exists(name) == 0);
+  }
+}
+
 TEST_CASE("a validation that does not happen, or whose rule counts fewer steps than one evaluation, is a warning") {
   const auto warned = [](std::int64_t every, stop_condition stop = {}) {
     std::vector<std::string> said;
@@ -416,6 +441,50 @@ TEST_CASE("the checkpoint of the last step keeps its rank") {
   REQUIRE(state);
   REQUIRE(state->best.size() == 1);  // the loss falls, so the last is the best
   CHECK(state->best[0].first == "model-8.ckpt");
+}
+
+TEST_CASE("killed between the save of a step and its evaluation, the run goes on, and that checkpoint has its rank") {
+  const faulty_files files;
+  const auto made = [&] {
+    return make_trainer<line>(
+        adam{.rate = 0.05}, files, silent{},
+        run_config{.model_dir = "run", .save_checkpoints_steps = 4, .keep_checkpoint_best = {2, false}});
+  };
+  const auto train = [](auto& t, std::int64_t kill_at) {
+    struct killed {};
+    const auto kill = each_step{[&](run_context&, const run_values& v) {
+      if (v.global_step == kill_at) throw killed();
+    }};
+    try {
+      t.train(data(), {.max_steps = 12, .hooks = {kill}, .validation = {.data = test_set(), .every_n_steps = 4}});
+    } catch (const killed&) {
+    }
+  };
+  const auto ranked = [&] {
+    std::vector<std::string> names;
+    const auto state = read_state_file(files, "run");
+    for (const auto& best : state.value().best) names.push_back(best.first);
+    return names;
+  };
+  {
+    auto first = made();
+    train(first, 8);  // behind the checkpoint of step 8
+  }
+  CHECK(ranked() == std::vector<std::string>{"model-4.ckpt"});
+  auto second = made();
+  train(second, -1);
+  CHECK(second.global_step() == 12);
+  // The loss falls, so the later one is the better one.
+  CHECK(ranked() == std::vector<std::string>{"model-12.ckpt", "model-8.ckpt"});
+  // A program that is started again when all is done, and measures then: with a call of train before it or without.
+  for (const bool trains : {true, false}) {
+    auto again = made();
+    if (trains) train(again, -1);
+    const double loss = again.evaluate(test_set())["loss"];
+    again.measured(trains ? loss : loss + 1000);
+    CHECK(again.global_step() == 12);
+    CHECK(ranked().front() == (trains ? "model-12.ckpt" : "model-8.ckpt"));
+  }
 }
 
 TEST_CASE("what means nothing is refused; an unknown metric says which there are") {

@@ -56,3 +56,26 @@ TEST_CASE("a frozen variable takes no observation") {
   CHECK(u.slot("a", "h").as<double>()[0] == 0);
   CHECK(u.slot("b", "h").as<double>()[0] == doctest::Approx(0.04));
 }
+
+TEST_CASE("a frozen variable has no average to be evaluated with") {
+  steps::updater<freeze<named>, momentum, exponential_moving_average> u{freeze{named{"a"}}, momentum{.rate = 1},
+                                                                        exponential_moving_average{.decay = 0.5}};
+  vec a{1.0}, b{1.0};
+  u.track("a", a), u.track("b", b);
+  a[0] = 7;  // as a restore of the weights that are kept does: the average is still that of the beginning
+  u.apply({{"a", vec{3.0}}, {"b", vec{1.0}}});
+  for (const double average : {0.5, 0.0}) {
+    u.swap_averages();
+    CHECK(a[0] == 7);
+    near(b, {average});
+  }
+}
+TEST_CASE("a mask that fits nothing is refused again, not only once") {
+  steps::updater<freeze<named>, momentum> u{freeze{named{"c"}}, momentum{.rate = 1}};
+  vec a{1.0};
+  u.track("a", a);
+  for (int i = 0; i < 2; ++i) {
+    CHECK_THROWS_AS(u.apply({{"a", vec{1.0}}}), invalid_argument);
+    CHECK(a[0] == 1);
+  }
+}

@@ -8,6 +8,7 @@
 #include <gradus/testing/conform.hpp>
 #include <gradus/update/clip.hpp>
 #include <gradus/update/composed.hpp>
+#include <gradus/update/float_constants.hpp>
 #include <gradus/update/lookahead.hpp>
 #include <gradus/update/loss_scale.hpp>
 #include <gradus/update/multi.hpp>
@@ -22,6 +23,7 @@
 #include <gradus/update/weight_decay.hpp>
 
 #include <array>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -103,20 +105,62 @@ TEST_CASE("running powers are products of the betas that the steps had") {
   follows<adamax>(adamax_step);
   follows<nadam>(nadam_step);
 }
-TEST_CASE("a step that is left out has no part in the products") {
-  updater u{adam{.rate = 0.1}, vary<&adam::beta1>(beta1), vary<&adam::beta2>(beta2), static_loss_scale{1}};
+namespace {
+// Every set of steps among eight is left out. Saved before each step, and restored, it is the same run.
+template <class Rule>
+void leaves_out(const Rule& rule, double tolerance) {
+  const auto goes_on_as = [](auto& to, auto& from) {
+    state_list a, b;
+    from.remembers(a), to.remembers(b);
+    for (const auto& e : a.entries()) {
+      if (e.dynamic != nullptr || e.bytes.empty()) continue;
+      std::memcpy(b.find(e.name)->bytes.data(), e.bytes.data(), e.bytes.size());
+    }
+    to.restored();
+  };
+  for (const std::int64_t first : {0, 2, 6})  // the steps of the table that come first: beta1 is 0 in the seventh
+    for (int left_out = 0; left_out < 256; ++left_out) {
+      INFO("from ", first, ", left out ", left_out);
+      const auto b1 = [first](std::int64_t step) { return beta1(step + first); };
+      const auto b2 = [first](std::int64_t step) { return beta2(step + first); };
+      const auto make = [&] {
+        return updater{rule, vary<&adam::beta1>(b1), vary<&adam::beta2>(b2), static_loss_scale{1}};
+      };
+      auto u = make();
+      vec w{0.5};
+      u.track("w", w);
+      powers x;
+      for (int t = 0; t < 8; ++t) {
+        const bool bad = (left_out >> t & 1) != 0;
+        const vec g{bad ? std::numeric_limits<double>::infinity() : slopes[t]};
+        auto again = make();
+        vec v{0.5};
+        again.track("w", v);
+        goes_on_as(again, u);
+        u.apply({{"w", g}}), again.apply({{"w", g}});
+        CHECK(u.skipped() == bad);
+        CHECK(v == w);
+        if (bad) continue;
+        x.p1 *= b1(t), x.p2 *= b2(t);
+        adam_step(x, slopes[t], b1(t), b2(t), t);
+      }
+      near(w, {x.w}, tolerance);
+    }
+}
+}  // namespace
+
+TEST_CASE("steps that are left out have no part in the products, whichever they are and whatever their betas") {
+  leaves_out(adam{.rate = 0.1}, 1e-9);
+  leaves_out(float_constants{adam{.rate = 0.1}}, 1e-5);
+}
+TEST_CASE("a count of steps that is changed from outside takes the factors of its step, also behind one of 0") {
+  const auto zero_first = [](std::int64_t step) { return step == 0 ? 0.0 : 0.9; };
+  updater u{adam{.rate = 0.1}, vary<&adam::beta1>(zero_first)};
   vec w{0.5};
   u.track("w", w);
-  powers x;
-  for (int t = 0; t < 8; ++t) {
-    const bool bad = t == 1 || t == 4;
-    u.apply({{"w", vec{bad ? std::numeric_limits<double>::infinity() : slopes[t]}}});
-    CHECK(u.skipped() == bad);
-    if (bad) continue;
-    x.p1 *= beta1(t), x.p2 *= beta2(t);
-    adam_step(x, slopes[t], beta1(t), beta2(t), t);
-  }
-  near(w, {x.w});
+  u.set_global_step(5);
+  u.apply({{"w", vec{1.0}}});
+  near(w, {0.5 - 0.1}, 1e-7);  // m / (1 - 0.9) is the gradient
 }
 TEST_CASE("a run that was saved goes on with the same bits") {
   using namespace gradus::testing;
@@ -125,7 +169,7 @@ TEST_CASE("a run that was saved goes on with the same bits") {
                                   vary<&accumulate::every>([](std::int64_t step) { return step % 2 == 0 ? 1 : 3; }),
                                   accumulate{});
   };
-  for (const std::uint64_t at : {1u, 2u, 3u, 5u}) {
+  for (const std::uint64_t at : {1u, 2u, 3u, 5u, 6u, 7u}) {
     trial<double> x(make()(), {{3}}), y(make()(), {{3}});
     for (std::uint64_t t = 0; t < at; ++t) x.apply(x.draw(t));
     y.restore(x.save());
@@ -223,6 +267,15 @@ TEST_CASE("parts with settings that do not fit each other are refused, when made
   u.track("w", w);
   u.apply({{"w", vec{1.0}}});
   refused([&] { u.apply({{"w", vec{1.0}}}); }, "clip_by_value: expected `min` <= `max`, found -1");
+  CHECK(u.global_step() == 1);
+}
+TEST_CASE("a part whose schedule leaves the other setting behind is refused at that step") {
+  updater u{gradient_descent{.rate = 1}, dynamic_loss_scale{.largest = 0x1p20},
+            vary<&dynamic_loss_scale::smallest>([](std::int64_t step) { return step == 0 ? 1.0 : 0x1p30; })};
+  vec w{1.0};
+  u.track("w", w);
+  u.apply({{"w", vec{1.0}}});
+  refused([&] { u.apply({{"w", vec{1.0}}}); }, "dynamic_loss_scale: expected `smallest` <= `largest`, found ");
   CHECK(u.global_step() == 1);
 }
 TEST_CASE("settings of parts that change from step to step") {

@@ -233,6 +233,41 @@ TEST_CASE("a stop of a monitored session's coordinator ends its run that waits f
   }
 }
 
+TEST_CASE("a run with a stop of its own is ended by that, and by the session's coordinator") {
+  for (const bool mine : {true, false}) {
+    queued m;
+    scaffold parts;
+    chief_session_creator chief(sessions_of(m.g, shared_resources(m.box)), m.g, parts, {}, m.hand.tasks());
+    monitored_session sess(chief, {}, {.tasks = m.hand.tasks()});
+    cancellation stop;
+    waiting_call waits(m.hand, [&] { sess.run({m.take}, {}, {.stop = &stop}); });
+    if (mine)
+      stop.cancel("enough", status::failed_precondition);
+    else
+      sess.coord().request_stop();
+    CHECK(waits.ended() == (mine ? "failed_precondition" : "out_of_range"));
+  }
+  for (const bool mine : {true, false}) {
+    queued m;
+    m.g.variable("w", {}, {});
+    auto sv = make_supervisor(m.g, sessions_of(m.g, shared_resources(m.box)),
+                              {.save_model_secs = 0, .tasks = m.hand.tasks()});
+    cancellation stop;
+    std::string how;
+    waiting_call block(m.hand, [&] {
+      auto sess = sv.managed_session();
+      how = ended_by([&] { sess.run({m.take}, {}, {.stop = &stop}); });
+      sv.request_stop();
+    });
+    if (mine)
+      stop.cancel("enough", status::aborted);
+    else
+      sv.request_stop();
+    block.ended();
+    CHECK(how == (mine ? "aborted" : "out_of_range"));
+  }
+}
+
 TEST_CASE("a stop ends what waits, and not a run that need not: what is in a queue can still be taken") {
   queued m;
   m.fill();
@@ -349,7 +384,7 @@ TEST_CASE("a server that stops ends wait_for_session, and one that is reset only
   here.reset();
   m.hand.settle();
   here.stop();
-  CHECK(waits.ended() == "unavailable");
+  CHECK(waits.ended() == "failed_precondition");  // none is tried again there
 }
 
 TEST_CASE("a stop, and closing the resources' sessions, end the wait for a checkpoint before a session is prepared") {

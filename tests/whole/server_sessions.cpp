@@ -250,7 +250,7 @@ TEST_CASE("a server that does not run, another server's target, and functions th
   CHECK(&elsewhere()->resources() == &box);
   CHECK(&reach.sessions("", alone)()->resources() != &here.resources());
   here.stop();
-  CHECK(says(refusal<unavailable>([&] { open(); }), "does not run"));
+  CHECK(says(refusal<failed_precondition>([&] { open(); }), "was stopped; make another one"));
 }
 
 TEST_CASE("a session may outlive its server: it is closed, and its variables are there to read") {

@@ -9,6 +9,14 @@
 
 #include "board.hpp"
 
+// What the library refuses while it runs, as a step before initialize, ends here.
+namespace gradus {
+void on_error(status, const char* message) {
+  board::say(message);
+  board::leave(3);
+}
+}  // namespace gradus
+
 inline constexpr auto model = [](gradus::graph& g) {
   using namespace gradus;
   auto bits = g.placeholder("bits", {batch, 2});

@@ -5,6 +5,8 @@
 //   queue.dequeue(element, {.cancel = &closing});   // one thread waits
 //   closing.cancel("the session is closed");        // another thread cancels: the call above raises cancelled
 #pragma once
+#include "build.hpp"
+
 #include <atomic>
 #include <functional>
 #include <mutex>
@@ -14,6 +16,10 @@
 #include "tasks.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
+
+namespace detail {
+class either_cancellation;
+}
 
 // Any thread may call any function. The object must outlive the calls that wait with it.
 class cancellation {
@@ -46,12 +52,27 @@ public:
   };
 
 private:
+  friend class detail::either_cancellation;
   mutable std::mutex mutex_;
   std::atomic<bool> cancelled_{false};
   std::string reason_;
   status kind_ = status::cancelled;
   link* first_ = nullptr;
 };
+
+namespace detail {
+// Ends a call that waits with it as soon as one of two cancellations comes, by that one's kind and reason.
+class either_cancellation {
+public:
+  either_cancellation(cancellation& a, cancellation& b);
+  cancellation* get() { return &one_; }
+
+private:
+  static void pass(cancellation& from, cancellation& to) { to.cancel(from.reason_, from.kind_); }
+  cancellation one_;
+  cancellation::link a_, b_;
+};
+}  // namespace detail
 
 // The limits of a call's wait.
 struct blocking_options {

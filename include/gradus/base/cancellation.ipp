@@ -39,4 +39,8 @@ GRADUS_BODY cancellation::link::~link() {
   if (next_ != nullptr) next_->before_ = before_;
 }
 
+// A link is called with the mutex of its cancellation held.
+GRADUS_BODY detail::either_cancellation::either_cancellation(cancellation& a, cancellation& b)
+    : a_(a, [this, &a] { pass(a, one_); }), b_(b, [this, &b] { pass(b, one_); }) {}
+
 }  // namespace gradus

@@ -1,6 +1,8 @@
 // Time is a policy: code that waits, writes time stamps or measures takes a clock, and tests pass a clock that they set
 // by hand (testing/clock.hpp). A clock has `now()`, seconds since the epoch, and `elapsed()`, monotonic seconds.
 #pragma once
+#include "build.hpp"
+
 #include <concepts>
 #include <memory>
 #include <type_traits>

@@ -6,13 +6,13 @@
 //
 //   struct adam { using policy_for = gradus::kind::rule; double beta1 = 0.9; ... };
 #pragma once
+#include "build.hpp"
+
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
 #include <utility>
-
-#include "build.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
 

@@ -3,6 +3,8 @@
 // float8 types are only for files (is_for_files): checkpoints and .npy files may hold them, but no graph and no
 // variable has them. The enumerators have the numbers of TensorFlow's DataType, so files and graphs use them unchanged.
 #pragma once
+#include "build.hpp"
+
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -217,6 +219,19 @@ constexpr T element_from(double x) {
     return T(static_cast<float>(x));
   else
     return static_cast<T>(x);
+}
+
+// Returns whether an element of this type can be the number: whole numbers have no fraction and an end. A bool is any.
+constexpr bool can_hold(dtype t, double x) {
+  const auto whole = [x](double first, double end) {
+    return x >= first && x < end && static_cast<double>(static_cast<std::int64_t>(x)) == x;
+  };
+  switch (t) {
+  case dtype::int32: return whole(-0x1p31, 0x1p31);
+  case dtype::int64: return whole(-0x1p63, 0x1p63);
+  case dtype::uint8: return whole(0, 0x1p8);
+  default: return true;
+  }
 }
 
 // The types that an array may hold, and the types in which ops compute.

@@ -6,6 +6,8 @@
 //
 // A message tells what was expected, what was found, and what to do.
 #pragma once
+#include "build.hpp"
+
 #include <charconv>
 #include <concepts>
 #include <cstdint>
@@ -14,8 +16,6 @@
 #if defined(__cpp_exceptions)
 #include <stdexcept>
 #endif
-
-#include "build.hpp"
 
 namespace gradus {  // of every build: one part of a program catches the errors of another
 

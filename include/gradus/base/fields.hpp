@@ -6,13 +6,13 @@
 //
 // A plain struct is an aggregate without base classes, whose members can be made from {}, with at most 16 of them.
 #pragma once
+#include "build.hpp"
+
 #include <concepts>
 #include <cstddef>
 #include <tuple>
 #include <type_traits>
 #include <utility>
-
-#include "build.hpp"
 
 namespace gradus::inline GRADUS_BUILD::detail {
 

@@ -8,10 +8,10 @@
 // number that is too large becomes infinite (e5m2) or NaN (e4m3, as in PyTorch and ml_dtypes). The conversion to float
 // is exact.
 #pragma once
+#include "build.hpp"
+
 #include <bit>
 #include <cstdint>
-
-#include "build.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
 

@@ -1,10 +1,10 @@
 // FNV-1a, 64 bits (Fowler, Noll, Vo; RFC 9923). The hash distinguishes names and contents, but does not protect against
 // adversaries.
 #pragma once
+#include "build.hpp"
+
 #include <cstdint>
 #include <string_view>
-
-#include "build.hpp"
 
 namespace gradus::inline GRADUS_BUILD::detail {
 class fnv1a {

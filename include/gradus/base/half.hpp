@@ -8,11 +8,11 @@
 // to nearest, ties to even. A number that is too large becomes infinite, subnormal results are kept, and a NaN stays a
 // NaN. The conversion to float is exact. The bits are the same on every machine, and in constant evaluation.
 #pragma once
+#include "build.hpp"
+
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-
-#include "build.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
 

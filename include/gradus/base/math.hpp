@@ -9,13 +9,13 @@
 // and cos, and 0.9 for pow. A result that is a double itself is exact: pow(2, 10), pow(10, 3), log2(8), cos_pi(0.5).
 // Zeros, infinities and NaN are treated as in C's <math.h> (Annex F). Everything is constexpr.
 #pragma once
+#include "build.hpp"
+
 #include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <type_traits>
-
-#include "build.hpp"
 
 namespace gradus::inline GRADUS_BUILD::portable_math {
 

@@ -4,6 +4,8 @@
 // links, and a use that needs the library raises the error below when it runs (nothing needs xsimd: cpu/simd.hpp).
 // Files with different macros have different types (base/build.hpp).
 #pragma once
+#include "build.hpp"
+
 #include <string_view>
 
 #include "error.hpp"

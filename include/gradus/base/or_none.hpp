@@ -1,10 +1,10 @@
 // This header has the types of settings that may be `none`, as TensorFlow's arguments may be None.
 #pragma once
+#include "build.hpp"
+
 #include <concepts>
 #include <type_traits>
 #include <utility>
-
-#include "build.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
 

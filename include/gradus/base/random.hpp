@@ -5,10 +5,10 @@
 // TensorFlow uses the same function with its own keying, so single draws differ from TensorFlow's, but distributions do
 // not.
 #pragma once
+#include "build.hpp"
+
 #include <array>
 #include <cstdint>
-
-#include "build.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
 

@@ -3,6 +3,8 @@
 // An extent -k means k * batch: {batch, 784}, or {32 * batch, 64} for 32 positions of every example. At most one extent
 // of a shape is symbolic. A scalar has rank 0.
 #pragma once
+#include "build.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>

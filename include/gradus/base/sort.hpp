@@ -1,12 +1,12 @@
 // This header has a std::stable_sort of a vector without the temporary buffer of libstdc++ 12, about which clang 19
 // warns in programs that include the library.
 #pragma once
+#include "build.hpp"
+
 #include <algorithm>
 #include <cstddef>
 #include <utility>
 #include <vector>
-
-#include "build.hpp"
 
 namespace gradus::inline GRADUS_BUILD::detail {
 

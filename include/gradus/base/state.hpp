@@ -8,6 +8,8 @@
 // Entries point to live memory: saving reads through them, and restoring writes through them. State whose size is not
 // fixed (a shuffle buffer) is a `blob`.
 #pragma once
+#include "build.hpp"
+
 #include <cstddef>
 #include <span>
 #include <string>

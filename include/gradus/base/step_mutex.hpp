@@ -2,11 +2,11 @@
 // to read in between. A reader gets the lock after the current step; with a plain mutex the stepping thread could take
 // it again and again.
 #pragma once
+#include "build.hpp"
+
 #include <atomic>
 #include <mutex>
 #include <thread>
-
-#include "build.hpp"
 
 namespace gradus::inline GRADUS_BUILD::detail {
 

@@ -4,6 +4,8 @@
 //
 //   gradus::make_trainer<digits>(gradus::adam{}, gradus::subnormals::keep{});
 #pragma once
+#include "build.hpp"
+
 #include <cstdint>
 
 #include "contract.hpp"

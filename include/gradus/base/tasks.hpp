@@ -13,6 +13,8 @@
 //
 // Mutexes stay std::mutex, since nothing blocks while it holds one, except on a condition, which releases it.
 #pragma once
+#include "build.hpp"
+
 #if defined(__STDCPP_THREADS__)
 #include <condition_variable>
 #include <functional>

@@ -2,6 +2,8 @@
 // message of std::thread's own error is "Resource temporarily unavailable". All code of the library that starts a
 // thread uses it.
 #pragma once
+#include "build.hpp"
+
 #if defined(__STDCPP_THREADS__)
 #include <string_view>
 #include <system_error>

@@ -1,11 +1,11 @@
 // A thread slot is a small number that identifies the calling thread, for data that are kept per thread so that threads
 // do not share cache lines.
 #pragma once
+#include "build.hpp"
+
 #if defined(__STDCPP_THREADS__)
 #include <atomic>
 #include <bit>
-
-#include "build.hpp"
 
 namespace gradus::inline GRADUS_BUILD::detail {
 

@@ -11,6 +11,8 @@
 // destructor waits for the save under way, and its error is then lost, as it is in no other way: call finish() first,
 // as the trainer does.
 #pragma once
+#include "../base/build.hpp"
+
 #include <exception>
 #include <mutex>
 

@@ -1,6 +1,8 @@
 // A caught_signal counts how often a signal came. Several objects of a program may catch one signal: each has a count
 // of its own, and the last one restores the handler that was there before the first. POSIX only.
 #pragma once
+#include "../base/build.hpp"
+
 #include <csignal>
 
 #include "../base/error.hpp"

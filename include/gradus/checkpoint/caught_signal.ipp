@@ -26,7 +26,7 @@ struct signal_table {
     static signal_table here;
     return here;
   }
-  static void take(int signal) {
+  static void take(int signal, siginfo_t* about, void* context) {
     const int error = errno;
     signal_table& t = all();
     entry& e = t.of[static_cast<std::size_t>(signal)];
@@ -36,8 +36,13 @@ struct signal_table {
       ends.sa_handler = SIG_DFL;
       for (int s = 1; s < most; ++s)
         if (t.of[static_cast<std::size_t>(s)].ending != 0) ::sigaction(s, &ends, nullptr);
-      if ((e.before.sa_flags & SA_SIGINFO) == 0 && e.before.sa_handler != SIG_DFL && e.before.sa_handler != SIG_IGN)
+      if (e.before.sa_handler == SIG_DFL || e.before.sa_handler == SIG_IGN) {
+        // nothing was there to be called
+      } else if ((e.before.sa_flags & SA_SIGINFO) != 0) {
+        e.before.sa_sigaction(signal, about, context);
+      } else {
         e.before.sa_handler(signal);
+      }
     }
     errno = error;
   }
@@ -58,8 +63,8 @@ GRADUS_BODY caught_signal::caught_signal(const char* who, int signal, signal_use
   }
   if (e.users == 0) e.before = now;
   struct sigaction mine {};
-  mine.sa_handler = &signal_table::take;
-  mine.sa_flags = SA_RESTART;
+  mine.sa_sigaction = &signal_table::take;
+  mine.sa_flags = SA_RESTART | SA_SIGINFO;  // a handler that was there before may want to know more of the signal
   taken = taken && ::sigaction(signal, &mine, nullptr) == 0;
   if (!taken) raise(status::invalid_argument, text(who, ": the signal ", signal, " cannot be caught"));
   ++e.users;

@@ -108,9 +108,12 @@ std::string rows_problem(const record& table, const record& indices, const recor
 // Writes the rows into a table's bytes. They must have been checked.
 void put_rows(const merged_record& m, std::span<std::byte> table);
 
-// Checks that this delta follows the chain. Raises failed_precondition if it belongs to another chain or comes out of
-// order, data_loss if its content, or that of the checkpoint before it, is not what was written.
-void check_follows(const delta_chain& chain, const named_snapshot& delta);
+// Returns the reason why this delta does not follow the chain; an empty text if it does. The status is
+// failed_precondition if it belongs to another chain or comes out of order, data_loss if its content, or that of the
+// checkpoint before it, is not what was written.
+std::pair<status, std::string> follow_problem(const delta_chain& chain, const named_snapshot& delta);
+// The same for all deltas in their order.
+std::pair<status, std::string> chain_problem(const named_snapshot& base, std::span<const named_snapshot> deltas);
 
 merged_snapshot merge(const named_snapshot& base, std::span<const named_snapshot> deltas);
 

@@ -129,27 +129,40 @@ GRADUS_BODY void put_rows(const merged_record& m, std::span<std::byte> table) {
   }
 }
 
-GRADUS_BODY void check_follows(const delta_chain& chain, const named_snapshot& delta) {
+GRADUS_BODY std::pair<status, std::string> follow_problem(const delta_chain& chain, const named_snapshot& delta) {
   const snapshot& s = *delta.content;
   const auto refuse = [&](status kind, const auto&... why) {
-    raise(kind, text("the delta \"", delta.file, "\" cannot be applied: ", why..., ". Nothing was changed."));
+    return std::pair(kind, text("the delta \"", delta.file, "\" cannot be applied: ", why...));
   };
-  if (!is_delta(s)) refuse(status::failed_precondition, "it is a whole checkpoint; restore it alone");
+  if (!is_delta(s)) return refuse(status::failed_precondition, "it is a whole checkpoint; restore it alone");
   if (said(s, delta_keys::checksum) != text(content_checksum(s)))
-    refuse(status::data_loss, "it is damaged: its content has not the checksum that it says; restore the ",
-           chain.deltas, " deltas before it");
+    return refuse(status::data_loss, "it is damaged: its content has not the checksum that it says; restore the ",
+                  chain.deltas, " deltas before it");
   const auto number = said(s, delta_keys::number), step = said(s, delta_keys::after_step);
   if (said(s, delta_keys::base_step) != text(chain.base.step))
-    refuse(status::failed_precondition, "its base is \"", said(s, delta_keys::base), "\" of step ",
-           said(s, delta_keys::base_step), ", not \"", chain.base.file, "\" of step ", chain.base.step);
+    return refuse(status::failed_precondition, "its base is \"", said(s, delta_keys::base), "\" of step ",
+                  said(s, delta_keys::base_step), ", not \"", chain.base.file, "\" of step ", chain.base.step);
   if (number != text(chain.deltas + 1) || step != text(chain.last.step))
-    refuse(status::failed_precondition, "it is delta ", number, ", which follows \"", said(s, delta_keys::after),
-           "\" of step ", step, ", but comes here as delta ", chain.deltas + 1, " after \"", chain.last.file,
-           "\" of step ", chain.last.step, "; give all deltas, in the order in which they were saved");
+    return refuse(status::failed_precondition, "it is delta ", number, ", which follows \"", said(s, delta_keys::after),
+                  "\" of step ", step, ", but comes here as delta ", chain.deltas + 1, " after \"", chain.last.file,
+                  "\" of step ", chain.last.step, "; give all deltas, in the order in which they were saved");
   if (said(s, delta_keys::base_checksum) != text(chain.base.checksum))
-    refuse(status::data_loss, "its base \"", chain.base.file, "\" is not the one it was made for, or is damaged");
+    return refuse(status::data_loss, "its base \"", chain.base.file,
+                  "\" is not the one it was made for, or is damaged");
   if (said(s, delta_keys::after_checksum) != text(chain.last.checksum))
-    refuse(status::data_loss, "\"", chain.last.file, "\" before it is not the one it was made for, or is damaged");
+    return refuse(status::data_loss, "\"", chain.last.file,
+                  "\" before it is not the one it was made for, or is damaged");
+  return {};
+}
+
+GRADUS_BODY std::pair<status, std::string> chain_problem(const named_snapshot& base,
+                                                         std::span<const named_snapshot> deltas) {
+  auto chain = begin_chain(base);
+  for (const auto& d : deltas) {
+    if (auto problem = follow_problem(chain, d); !problem.second.empty()) return problem;
+    chain = extended(chain, d);
+  }
+  return {};
 }
 
 GRADUS_BODY merged_snapshot merge(const named_snapshot& base, std::span<const named_snapshot> deltas) {
@@ -162,7 +175,8 @@ GRADUS_BODY merged_snapshot merge(const named_snapshot& base, std::span<const na
   };
   for (const auto& r : base.content->records) put(r);
   for (const auto& d : deltas) {
-    check_follows(out.chain, d);
+    if (const auto [kind, why] = follow_problem(out.chain, d); !why.empty())
+      raise(kind, text(why, ". Nothing was changed."));
     std::map<std::string_view, const record*> parts;
     for (const auto& r : d.content->records) parts.emplace(r.name, &r);
     for (const auto& r : d.content->records) {
@@ -212,8 +226,9 @@ GRADUS_BODY delta_chain restore_deltas(const state_list& list, const named_snaps
   if (const auto mismatch = detail::compare(list, whole, options); !mismatch.problem.empty())
     raise(mismatch.kind, text("checkpoint \"", newest.file, "\" does not fit this model:", mismatch.problem,
                               "\nRestore it with the model, rule and policies that wrote it. Nothing was changed."));
-  const std::string about =
-      detail::copy_into(list, whole, {.restore_input = options.restore_input, .input_until = options.input_until});
+  const std::string about = detail::copy_into(
+      list, whole,
+      {.threads = options.threads, .restore_input = options.restore_input, .input_until = options.input_until});
   if (warning != nullptr) *warning = about;
   for (const auto& m : merged.records)
     if (const auto* e = m.patches.empty() ? nullptr : list.find(m.whole->name)) detail::put_rows(m, e->bytes);

@@ -35,24 +35,26 @@ public:
   row_tracker& tracker() { return tracker_; }
   const Saver& files() const { return saver_; }
 
-  // Saves a delta, or a base if there is none yet, the chain is long enough, or `whole` is true. Raises the errors of
-  // saver::save; the marks are kept then, so that the next save includes these rows too.
+  // Saves a delta, or a base if there is none yet in the directory of `prefix`, the chain is long enough, or `whole` is
+  // true. Raises the errors of saver::save; the marks are kept then, so that the next save includes these rows too.
   saved save(const state_list& list, std::string_view prefix, std::int64_t step, metadata about = {},
              bool whole = false) {
     const auto marks = tracker_.take();
-    // A file that has the name of one of the chain would replace it, so it must build on none.
+    // A step that is not behind the chain's last has to build on nothing of it.
     const bool again = chain_ && step <= chain_->last.step;
-    const bool base = whole || !chain_ || again || chain_->deltas >= options_.deltas_per_base;
     return undo_unless_saved(marks, [&] {
+      const bool base =
+          whole || again || !continues_in(directory_of(prefix)) || chain_->deltas >= options_.deltas_per_base;
       return base ? save_base(list, prefix, step, std::move(about))
                   : save_delta(list, marks, prefix, step, std::move(about));
     });
   }
 
   // Restores the newest checkpoint that the state file names, together with the files that it builds on; returns
-  // nothing if there is neither a state file nor a checkpoint. With `fallback`, a damaged delta is left out with all
-  // that follow it. Later saves continue the restored chain. Raises the errors of restore_deltas, data_loss for files
-  // that are damaged or missing, and failed_precondition as saver::restore_latest does; nothing is changed then.
+  // nothing if there is neither a state file nor a checkpoint. With `fallback`, a delta that is damaged, or was made
+  // for another file than the one before it, is left out with all that follow it. Later saves continue the restored
+  // chain, if a state file lists it. Raises the errors of restore_deltas, data_loss for files that are damaged or
+  // missing, and failed_precondition as saver::restore_latest does; nothing is changed then.
   std::optional<restored> restore_latest(const state_list& list, const std::string& directory,
                                          const restore_options& options = {}) {
     auto state = read_state_file(saver_.files(), directory);
@@ -66,19 +68,28 @@ public:
     for (auto name = state->all.rbegin(); name != state->all.rend(); ++name) {
       std::deque<opened> files;
       const auto path = join_path(directory, *name);
-      auto problem = open_chain(directory, *name, files);
+      auto problem = open_chain(directory, *name, options.threads, files);
       if (problem.empty()) problem = detail::wrong_step(*name, files.back().content());
+      const bool goes_back = !listed || options.fallback;
       if (problem.empty()) {
+        const named_snapshot base{files.front().name, &files.front().content()};
         std::vector<named_snapshot> deltas;
         for (std::size_t i = 1; i < files.size(); ++i) deltas.push_back({files[i].name, &files[i].content()});
+        // A file may be whole, but not the one that the next was made for: then an older checkpoint is looked for, too.
+        if (goes_back) problem = detail::chain_problem(base, deltas).second;
+        if (!problem.empty()) {
+          damaged.push_back({path, std::move(problem)});
+          continue;
+        }
         auto& newest = files.back().content();
         std::string warning;
-        chain_ = restore_deltas(list, {files.front().name, &files.front().content()}, deltas, options, &warning);
+        chain_ = restore_deltas(list, base, deltas, options, &warning);
+        chain_directory_ = directory_of(path);
         tracker_.clear();
         return restored{path, newest.step, std::move(newest.about), std::move(damaged), std::move(warning)};
       }
       damaged.push_back({path, std::move(problem)});
-      if (listed && !options.fallback) break;
+      if (!goes_back) break;
     }
     raise(status::data_loss, text("checkpoint \"", damaged.front().path,
                                   "\" cannot be restored: ", damaged.front().reason, ". Nothing was changed."));
@@ -90,6 +101,23 @@ private:
     decltype(std::declval<const Saver&>().read(std::string{})) file;
     snapshot& content() { return file.result().content; }
   };
+
+  // Returns whether a delta saved in this directory would find what it builds on beside it. The directory may be
+  // another one than that of the chain, or may have been removed and made again meanwhile.
+  bool continues_in(const std::string& directory) {
+    if (!chain_ || directory != chain_directory_) return false;
+    saver_.own(directory);
+    const auto listed = saver_.checkpoints();
+    for (const auto& link : {chain_->base, chain_->last}) {
+      if (std::find(listed.begin(), listed.end(), link.file) == listed.end()) return false;
+      const any_codec& c = saver_.codec();
+      const std::string path = join_path(directory, *detail::stem_of(link.file, c.extension) + std::string(c.proof));
+      const int e = detail::uninterrupted([&] { return saver_.disk().exists(path); });
+      if (e == ENOENT) return false;
+      if (e != 0) raise({e, "look for", path});
+    }
+    return true;
+  }
 
   template <class Save>
   saved undo_unless_saved(const row_tracker& marks, Save&& save) {
@@ -111,7 +139,8 @@ private:
     if (!file.result().ok())
       raise(status::data_loss, text("\"", out.path, "\" was saved, but cannot be read again: ", file.result().problem));
     chain_ = begin_chain({name, &file.result().content});
-    return forget_old_chains(directory_of(prefix), std::move(out));
+    chain_directory_ = directory_of(prefix);
+    return forget_old_chains(chain_directory_, std::move(out));
   }
   saved save_delta(const state_list& list, const row_tracker& marks, std::string_view prefix, std::int64_t step,
                    metadata about) {
@@ -122,9 +151,9 @@ private:
   }
 
   // Returns the base that `name` goes back to, the deltas between, and itself; or a problem.
-  std::string open_chain(const std::string& directory, std::string name, std::deque<opened>& files) const {
+  std::string open_chain(const std::string& directory, std::string name, int threads, std::deque<opened>& files) const {
     for (;;) {
-      files.push_front({name, saver_.read(join_path(directory, name))});
+      files.push_front({name, saver_.read(join_path(directory, name), threads)});
       auto& front = files.front();
       if (!front.file.result().ok()) return text("\"", name, "\": ", front.file.result().problem);
       if (!is_delta(front.content())) return {};
@@ -159,6 +188,7 @@ private:
   delta_options options_;
   row_tracker tracker_;
   std::optional<delta_chain> chain_;
+  std::string chain_directory_;  // in which the files of the chain are
 };
 
 }  // namespace gradus

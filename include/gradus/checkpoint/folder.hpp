@@ -31,17 +31,27 @@ std::vector<std::string> announced(const any_file_system& fs, const std::string&
 // Returns the checkpoints among the names of a directory's files, the highest step first.
 std::vector<std::string> by_step(const any_codec& c, const std::vector<std::string>& names);
 
-// Returns the paths of a directory's checkpoints: the listed ones, newest first, then those with a step in their name,
-// highest first.
-std::vector<std::string> candidates(const any_codec& c, const any_file_system& fs, const std::string& directory);
+// Returns the paths of a directory's checkpoints: the listed ones, newest first, then those called `<prefix>-<step>`,
+// highest first; every name fits an empty prefix.
+std::vector<std::string> candidates(const any_codec& c, const any_file_system& fs, const std::string& directory,
+                                    std::string_view prefix);
 
-// Returns the checkpoints of a directory without a state file whose names begin with `prefix`, the highest step first.
+// Returns the checkpoints of a directory without a state file that are called `<prefix>-<step>`, the highest step
+// first.
 std::vector<std::string> unlisted(const any_codec& c, const any_file_system& fs, const std::string& directory,
                                   std::string_view prefix);
 
+// The ends of files that prove a checkpoint of any codec, those of codec/detect.hpp's known_proofs().
+inline constexpr std::string_view all_proofs[] = {".ckpt", ".safetensors", ".npz", ".index", ".shards"};
+// Returns the name of a file `<prefix>-<step>` that proves a checkpoint of another codec in the directory; empty if
+// there is none.
+std::string of_another_codec(const any_codec& c, const any_file_system& fs, const std::string& directory,
+                             std::string_view prefix);
+
 // Call this when a process begins to write into the directory: it clears away the files of dead processes, and returns
-// the list of the remaining checkpoints. Temporaries of living processes stay (store/temporary.hpp); on a file system
-// that cannot tell which processes live, the temporaries of the state file and of this codec's checkpoints are removed.
+// the list of the remaining checkpoints, by their names there (TensorFlow's state files may have absolute paths).
+// Temporaries of living processes stay (store/temporary.hpp); on a file system that cannot tell which processes live,
+// the temporaries of the state file and of this codec's checkpoints are removed.
 checkpoint_state take_over(const any_codec& c, const any_file_system& fs, const std::string& directory, double now);
 
 }  // namespace gradus::detail

@@ -64,8 +64,14 @@ GRADUS_BODY std::vector<std::string> by_step(const any_codec& c, const std::vect
   return stems;
 }
 
+// Whether the name is `<prefix>-<step>`, where the prefix may have the dash; every name fits an empty prefix.
+inline bool has_prefix(std::string_view name, std::string_view prefix) {
+  if (prefix.ends_with('-')) prefix.remove_suffix(1);
+  return prefix.empty() || name.substr(0, name.rfind('-')) == prefix;
+}
+
 GRADUS_BODY std::vector<std::string> candidates(const any_codec& c, const any_file_system& fs,
-                                                const std::string& directory) {
+                                                const std::string& directory, std::string_view prefix) {
   std::vector<std::string> out, names;
   checkpoint_state state;
   if (!try_read_state(fs, join_path(directory, state_file_name), state))
@@ -74,7 +80,7 @@ GRADUS_BODY std::vector<std::string> candidates(const any_codec& c, const any_fi
   const auto announced_ones = announced(fs, directory, names);
   for (const auto& name : by_step(c, names)) {
     auto path = join_path(directory, name);
-    if (std::find(out.begin(), out.end(), path) == out.end() &&
+    if (has_prefix(name, prefix) && std::find(out.begin(), out.end(), path) == out.end() &&
         std::find(announced_ones.begin(), announced_ones.end(), name) == announced_ones.end())
       out.push_back(std::move(path));
   }
@@ -88,10 +94,37 @@ GRADUS_BODY std::vector<std::string> unlisted(const any_codec& c, const any_file
   const auto announced_ones = announced(fs, directory, names);
   auto out = by_step(c, names);
   std::erase_if(out, [&](const std::string& name) {
-    return !name.starts_with(prefix) ||
+    return !has_prefix(name, prefix) ||
            std::find(announced_ones.begin(), announced_ones.end(), name) != announced_ones.end();
   });
   return out;
+}
+
+GRADUS_BODY std::string of_another_codec(const any_codec& c, const any_file_system& fs, const std::string& directory,
+                                         std::string_view prefix) {
+  std::vector<std::string> names;
+  if (prefix.empty() || uninterrupted([&] { return fs.list(directory, names); }) != 0) return {};
+  const auto announced_ones = announced(fs, directory, names);
+  const auto is_announced = [&](const std::string& stem) {
+    return std::any_of(announced_ones.begin(), announced_ones.end(),
+                       [&](const std::string& name) { return name == stem || name.starts_with(stem + '.'); });
+  };
+  for (const std::string_view proof : all_proofs)
+    for (const auto& name : names)
+      if (const auto stem = stem_of(name, proof); proof != c.proof && stem && checkpoint_step(*stem) &&
+                                                  !is_shard_of_several(*stem) && has_prefix(name, prefix) &&
+                                                  !is_announced(*stem))
+        return name;
+  return {};
+}
+
+// Returns the name in the directory of a checkpoint that its state file lists. TensorFlow lists absolute paths, which
+// name the file beside the state file also after the directory was moved.
+GRADUS_BODY std::string name_beside(const any_codec& c, const std::vector<std::string>& names,
+                                    const std::string& said) {
+  const bool absolute = said.starts_with('/') || said.starts_with('\\') || (said.size() > 2 && said[1] == ':');
+  std::string name = absolute ? said.substr(said.find_last_of("/\\") + 1) : said;
+  return absolute && is_present(c, names, name) ? name : said;
 }
 
 GRADUS_BODY checkpoint_state take_over(const any_codec& c, const any_file_system& fs, const std::string& directory,
@@ -103,9 +136,13 @@ GRADUS_BODY checkpoint_state take_over(const any_codec& c, const any_file_system
   // alone.
   const auto unread = try_read_state(fs, join_path(directory, state_file_name), found);
   if (unread) found = {};
+  for (auto& name : found.all) name = name_beside(c, names, name);
+  for (auto& b : found.best) b.first = name_beside(c, names, b.first);
   const auto clear = [&](std::string_view of, const std::string& path) {
-    // The temporaries of another saver's state file are kept: that saver finds in them what to clear.
-    if (of != state_file_name) return !of.starts_with(state_file_name);
+    // The temporaries of another saver's state file are kept: that saver finds in them what to clear. So are those of
+    // temporaries, the marks of directories that are being written: who writes there next clears both.
+    if (of != state_file_name)
+      return !is_temporary(of) && (!of.starts_with(state_file_name) || is_checkpoint_file(of, c.extension));
     checkpoint_state cut;
     if (fs.claims() && (!unread || unread.missing) && !try_read_state(fs, path, cut) && !found.keeps(cut.newest) &&
         is_present(c, names, cut.newest))
@@ -131,6 +168,7 @@ GRADUS_BODY checkpoint_state take_over(const any_codec& c, const any_file_system
     if (present(b.first)) kept.best.push_back(b);
   for (const auto& name : found.superseded)
     if (present(name) && !kept.keeps(name)) kept.superseded.push_back(name);
+  if (!kept.all.empty()) kept.newest = kept.all.back();
   return kept;
 }
 

@@ -1,6 +1,8 @@
 // This header compares a snapshot with the live state. One error names every entry that does not fit; nothing is
 // written into the live state unless all of it fits.
 #pragma once
+#include "../base/build.hpp"
+
 #include <cstring>
 #include <limits>
 
@@ -18,7 +20,9 @@ struct restore_options {
   int threads = 1;            // threads that check and copy large tensors
   // For a directory with checkpoints but no state file: restore the newest intact one. Otherwise that is an error.
   bool restore_newest = false;
-  std::string prefix = {};  // in that case, only names that begin with this count as checkpoints
+  // In that case, and where a fallback looks beyond the state file, only names `<prefix>-<step>` count as checkpoints;
+  // empty: all names.
+  std::string prefix = {};
   saved_input restore_input = saved_input::required;
   // A checkpoint of this step or a later one need not hold the position of this input: no further step is to be trained
   // with the input.

@@ -6,6 +6,8 @@
 //
 // on_signal.hpp does the same for a signal.
 #pragma once
+#include "../base/build.hpp"
+
 #include <functional>
 #include <utility>
 

@@ -3,6 +3,8 @@
 //
 //   make_trainer<digits>(adam{}, any_of{every_seconds{600}, on_signal{SIGTERM}}, run_config{...});
 #pragma once
+#include "../base/build.hpp"
+
 #include <csignal>
 #include <memory>
 

@@ -5,6 +5,8 @@
 // good if it is later than the next hour mark, which then moves on. TensorFlow has neither the best m by a metric (its
 // BestExporter keeps models, not checkpoints) nor `trim`.
 #pragma once
+#include "../base/build.hpp"
+
 #include <limits>
 
 #include "../codec/state_file.hpp"

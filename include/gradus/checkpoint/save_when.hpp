@@ -8,6 +8,8 @@
 //   on_signal{SIGTERM}      the machine is about to be taken away (checkpoint/on_signal.hpp)
 //   any_of{a, b, ...}       any of them; each is called every time, so that each sees all steps
 #pragma once
+#include "../base/build.hpp"
+
 #include <concepts>
 #include <cstdint>
 #include <optional>

@@ -15,6 +15,9 @@
 // lacks checksums over every byte, fsync, a restore that fits entirely or changes nothing, and the list of kept
 // checkpoints that a run which continues takes up from the state file without a call.
 #pragma once
+#include "../base/build.hpp"
+
+#include <functional>
 #include <memory>
 #include <mutex>
 
@@ -48,6 +51,11 @@ struct restored {
 namespace detail {
 class held_directory;
 
+// Returns the warnings about a restored checkpoint.
+std::vector<std::string> warnings_of(const restored& found);
+// Passes them to `log`, or, if that is empty, writes them to stderr.
+void pass_warnings(const restored& found, const std::function<void(std::string_view line)>& log);
+
 // The mutex of an object that may be copied or moved while only one thread uses it: each copy has its own mutex.
 class own_mutex {
 public:
@@ -65,10 +73,10 @@ class any_saver {
 public:
   any_saver(saver_options options, any_codec codec, any_file_system fs, any_clock clock);
 
-  // Writes the checkpoint of `step`, and replaces one of the same name. The last part of the path `prefix` begins the
-  // file names; the directory of `prefix` is created. `metric` ranks the checkpoint for saver_options::best. Raises an
-  // error that names the failure and the remedy; the earlier checkpoints are then as they were, and nothing of this one
-  // is left, unless the error says that the step is saved without an attached file.
+  // Writes the checkpoint of `step`, and replaces the one of that step in the list. The last part of the path `prefix`
+  // begins the file names; the directory of `prefix` is created. `metric` ranks the checkpoint for saver_options::best.
+  // Raises an error that names the failure and the remedy; the earlier checkpoints are then as they were, and nothing
+  // of this one is left, unless the error says that the step is saved without an attached file.
   saved save(const state_list& list, std::string_view prefix, std::int64_t step, metadata about = {},
              std::optional<double> metric = {});
 
@@ -79,9 +87,10 @@ public:
   // ".meta".
   void attach(std::string suffix, std::vector<std::byte> bytes);
 
-  // Ranks the newest checkpoint by a metric that was measured after it was saved (saver_options::best). Raises
-  // failed_precondition if this saver has saved nothing, or an error of the file system.
-  saved measured(double metric);
+  // Ranks the newest checkpoint by a metric that was measured after it was saved (saver_options::best). If a step is
+  // given, a checkpoint of another one is not ranked. Raises failed_precondition if there is none in a directory that
+  // this saver saves into or owns, or an error of the file system.
+  saved measured(double metric, std::optional<std::int64_t> step = {});
 
   // Takes the checkpoints with these names, which are in `directory`, out of the list and deletes them.
   saved forget(const std::string& directory, const std::vector<std::string>& names);
@@ -90,13 +99,15 @@ public:
   // that continues in its directory needs no such call.
   void recover_last_checkpoints(const std::vector<std::string>& paths);
   // Makes this process the writer of the directory: creates it, takes up the list of its checkpoints, and clears away
-  // files of dead processes. Every save does so too.
+  // files of dead processes. Every save does so too. Raises failed_precondition as share says.
   void own(const std::string& directory);
   // From now on, as long as that lock lives, each save first checks that it is still the lock of the directory at the
   // path (store/directory_lock.hpp), and raises failed_precondition if another process has that one now, or if the
   // directory was made again and other checkpoints than this saver's are listed there. In a new directory it begins a
   // new list.
   void share(const std::shared_ptr<held_directory>& lock);
+  // Returns the codec that it writes and reads with.
+  const any_codec& codec() const { return codec_; }
   // Returns the file system that it writes to.
   const any_file_system& disk() const { return fs_; }
   // Reads and checks a checkpoint; the result() of the returned object reports a problem.
@@ -121,7 +132,7 @@ public:
   // them.
   std::vector<std::string> unlisted(const std::string& directory, const restore_options& options) const;
 
-  // Keeps every checkpoint from now on: later saves supersede none, and the caller deletes them by forget.
+  // Keeps every checkpoint from now on: later saves supersede and replace none, and the caller deletes them by forget.
   void keep_all();
 
   // Returns the checkpoints that are kept now, oldest first: file names in the directory of the last save.
@@ -138,7 +149,9 @@ private:
 
   // Returns the file name, such as "model-150" with its extension. A checkpoint of several files cannot be replaced
   // atomically: where the list already has one of this step, the new one is called "model-150.r1", and the old one is
-  // superseded when the new one is complete.
+  // superseded when the new one is complete. A checkpoint that is there but in no list (it is kept for good, or an
+  // earlier list was lost; with keep_all each is) stays as it is, and the new one is called "model-150.r1" too. Raises
+  // an error if that cannot be found out.
   std::string free_name(std::string_view prefix, std::int64_t step, std::size_t files,
                         std::vector<std::string>& replaced) const;
 
@@ -162,6 +175,7 @@ private:
   own_mutex alone_;
   std::weak_ptr<held_directory> lock_;
   std::int64_t renewed_ = 0;  // of the lock, when this saver last looked
+  bool replaces_ = true;      // a save may replace the checkpoint of its step
   std::string directory_;
   retention kept_;
   std::map<std::string, std::vector<std::byte>> attached_;

@@ -1,10 +1,32 @@
 // The bodies of saver.hpp.
 #pragma once
+#include <cstdio>
+
 #include "../base/body.hpp"
 #include "../store/directory_lock.hpp"
 #include "saver.hpp"
 
 namespace gradus::inline GRADUS_BUILD::detail {
+
+GRADUS_BODY std::vector<std::string> warnings_of(const restored& found) {
+  std::vector<std::string> out;
+  for (const auto& d : found.damaged) out.push_back(text("passed over ", d.path, ": ", d.reason));
+  if (!found.warning.empty()) out.push_back(text("checkpoint ", found.path, ": ", found.warning));
+  return out;
+}
+GRADUS_BODY void pass_warnings(const restored& found, const std::function<void(std::string_view line)>& log) {
+  for (const std::string& w : warnings_of(found)) {
+    if (log)
+      log(w);
+    else
+      std::fprintf(stderr, "gradus: warning: %s\n", w.c_str());
+  }
+}
+
+[[noreturn]] GRADUS_BODY void raise_not_saved(std::int64_t step, const file_problem& p) {
+  raise(status_of_errno(p.error),
+        text("step ", step, " is not saved: ", describe(p), ". The checkpoints before it are as they were."));
+}
 
 GRADUS_BODY any_saver::any_saver(saver_options options, any_codec codec, any_file_system fs, any_clock clock)
     : options_(options), codec_(std::move(codec)), fs_(std::move(fs)), clock_(std::move(clock)) {
@@ -48,8 +70,7 @@ GRADUS_BODY saved any_saver::save(snapshot content, std::string_view prefix, std
   const auto give_up = [&](const file_problem& p, bool remove_new) {
     if (remove_new && !replaces)
       for (const auto& f : files) detail::remove_file(fs_, f.path);
-    raise(status_of_errno(p.error),
-          text("step ", step, " is not saved: ", describe(p), ". The checkpoints before it are as they were."));
+    raise_not_saved(step, p);
   };
   retention next = kept_;
   for (const auto& old : replaced) next.supersede(old);  // first, so that a replaced checkpoint takes no other's place
@@ -93,9 +114,10 @@ GRADUS_BODY void any_saver::attach(std::string suffix, std::vector<std::byte> by
   attached_.insert_or_assign(std::move(suffix), std::move(bytes));
 }
 
-GRADUS_BODY saved any_saver::measured(double metric) {
+GRADUS_BODY saved any_saver::measured(double metric, std::optional<std::int64_t> step) {
   const std::lock_guard lock(*alone_);
   stay_alone(std::string(directory_));
+  if (step && checkpoint_step(kept_.state().newest) != step) return {};
   if (kept_.state().newest.empty() || directory_.empty())
     raise(status::failed_precondition, "measured: this saver has saved nothing yet that could be ranked");
   if (const auto p = publish(kept_.measured(metric))) raise(p);
@@ -139,12 +161,14 @@ GRADUS_BODY void any_saver::recover_last_checkpoints(const std::vector<std::stri
 
 GRADUS_BODY void any_saver::own(const std::string& directory) {
   const std::lock_guard lock(*alone_);
+  stay_alone(directory);
   take_over(directory);
 }
 
 GRADUS_BODY void any_saver::take_over(const std::string& directory) {
   if (directory_ == directory) return;
   make_directories(fs_, directory);
+  sync_entry_of(fs_, directory);  // a directory that was there already may not be on the disk yet
   kept_.state() = detail::take_over(codec_, fs_, directory, clock_.now());
   directory_ = directory;
 }
@@ -223,10 +247,17 @@ GRADUS_BODY std::optional<restored> any_saver::restore_latest(const state_list& 
 GRADUS_BODY std::vector<std::string> any_saver::unlisted(const std::string& directory,
                                                          const restore_options& options) const {
   auto names = detail::unlisted(codec_, fs_, directory, options.prefix);
+  if (names.empty())
+    if (const auto other = detail::of_another_codec(codec_, fs_, directory, options.prefix); !other.empty())
+      raise(status::failed_precondition,
+            text("the directory \"", directory, "\" has no state file (\"", state_file_name,
+                 "\"), and what it holds (\"", other, "\") is of another codec than \"", codec_.name,
+                 "\". Give the policy of the codec that wrote it, or choose an empty directory to start anew. Nothing "
+                 "was changed."));
   if (names.empty() || options.restore_newest) return names;
   std::string newest = "None of them is intact.";
   for (const auto& name : names)
-    if (const opened file = read(join_path(directory, name)); is_intact(file, name).empty()) {
+    if (const opened file = read(join_path(directory, name), options.threads); is_intact(file, name).empty()) {
       newest = text("The newest intact one is \"", join_path(directory, name), "\" (step ", file.result().content.step,
                     ").");
       break;
@@ -246,6 +277,7 @@ GRADUS_BODY std::vector<std::string> any_saver::checkpoints() const {
 GRADUS_BODY void any_saver::keep_all() {
   const std::lock_guard lock(*alone_);
   options_.max_to_keep = std::numeric_limits<int>::max();
+  replaces_ = false;
   kept_ = retention(options_, clock_.now());
 }
 
@@ -273,16 +305,22 @@ GRADUS_BODY std::string any_saver::free_name(std::string_view prefix, std::int64
                                              std::vector<std::string>& replaced) const {
   auto digits = text(step);
   if (options_.pad_step_number && digits.size() < 8) digits.insert(0, 8 - digits.size(), '0');
-  const auto stem = text(prefix, '-', digits);
-  std::string name = stem + std::string(codec_.extension);
-  if (files == 1) return name;
+  const auto first = text(prefix, '-', digits);
   const auto& s = kept_.state();
-  for (int n = 1; s.keeps(name) || std::find(s.superseded.begin(), s.superseded.end(), name) != s.superseded.end();
-       ++n) {
-    if (s.keeps(name)) replaced.push_back(name);
-    name = text(stem, ".r", n, std::string_view(codec_.extension));
+  std::string stem = first;
+  for (int n = 1;; ++n) {
+    const std::string name = stem + std::string(codec_.extension);
+    const bool listed = s.keeps(name);
+    if (listed && files == 1 && replaces_) return name;
+    if (listed && replaces_) replaced.push_back(name);
+    if (!listed && std::find(s.superseded.begin(), s.superseded.end(), name) == s.superseded.end()) {
+      const std::string path = join_path(directory_, stem + std::string(codec_.proof));
+      const int e = uninterrupted([&] { return fs_.exists(path); });
+      if (e == ENOENT) return name;
+      if (e != 0) raise_not_saved(step, {e, "look for", path});
+    }
+    stem = text(first, ".r", n);
   }
-  return name;
 }
 
 GRADUS_BODY std::vector<record> any_saver::records_of(const state_list& list,
@@ -323,7 +361,7 @@ GRADUS_BODY restored any_saver::restore_first(const state_list& list, const std:
     if (!problem.empty()) damaged.push_back({path, std::move(problem)}), from.clear();
   }
   if (from.empty()) {
-    for (const auto& other : detail::candidates(codec_, fs_, directory)) {
+    for (const auto& other : detail::candidates(codec_, fs_, directory, options.prefix)) {
       if (other == path) continue;
       file.emplace(read(other, options.threads));
       auto problem = is_intact(*file, other);

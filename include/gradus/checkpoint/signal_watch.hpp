@@ -7,6 +7,8 @@
 // handler of its own, that is called as well. A signal that the program ignores stays ignored, as it is for a shell's
 // background jobs.
 #pragma once
+#include "../base/build.hpp"
+
 #include <csignal>
 #include <initializer_list>
 #include <memory>

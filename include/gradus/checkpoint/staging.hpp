@@ -11,6 +11,8 @@
 //
 // The staged bytes are those of one instant, between two steps.
 #pragma once
+#include "../base/build.hpp"
+
 #include <atomic>
 #include <cstring>
 #include <memory>

@@ -1,6 +1,8 @@
 // This header records which rows of large tables have changed since the last checkpoint, for delta checkpoints
 // (checkpoint/delta.hpp). Each row takes one bit, so a table of a hundred million rows takes 12.5 MB.
 #pragma once
+#include "../base/build.hpp"
+
 #include <algorithm>
 #include <bit>
 #include <concepts>

@@ -4,6 +4,8 @@
 //   saver.save(only(list, {"hidden/kernel", "hidden/bias"}), ...)
 //   saver.restore(renamed(list, {{"old/kernel", "hidden/kernel"}}), path, {.ignore_extra = true})
 #pragma once
+#include "../base/build.hpp"
+
 #include <map>
 #include <vector>
 

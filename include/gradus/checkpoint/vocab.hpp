@@ -8,6 +8,8 @@
 // from TensorFlow: here old_vocab_size has an effect on both axes, variables of rank 1 are treated as one column, and a
 // table that does not have exactly the vocabulary's rows (or columns) is refused, where TensorFlow cuts it.
 #pragma once
+#include "../base/build.hpp"
+
 #include <algorithm>
 #include <cstring>
 #include <functional>

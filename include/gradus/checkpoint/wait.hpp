@@ -2,6 +2,8 @@
 // tf.train.checkpoints_iterator and contrib's wait_for_new_checkpoint: the directory's state file is read every second;
 // a consumer that is slower than the saver sees only the newest.
 #pragma once
+#include "../base/build.hpp"
+
 #include <functional>
 #include <limits>
 

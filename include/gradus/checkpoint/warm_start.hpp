@@ -59,6 +59,11 @@ slice_of slice_of_target(const warm_start_target& t);
 // Returns the warning that no variable was chosen; an empty text for a model without trainable variables.
 std::string nothing_chosen(std::span<const warm_start_target> targets, const warm_start_settings& s);
 
+// Returns those parts of chosen variables that a snapshot holds under their own names, where it does not hold their
+// wholes: a codec with these parts in its settings (tensor_bundle) has cut what it read. `renamed` had other names.
+partition_map parts_in(const snapshot& content, const std::vector<warm_start_group>& groups,
+                       const std::map<std::string, std::string>& renamed);
+
 // Returns the line that TensorFlow logs for this variable.
 std::string details_of(const warm_start_plan& p);
 

@@ -79,6 +79,18 @@ GRADUS_BODY slice_of slice_of_target(const warm_start_target& t) {
   return all;
 }
 
+GRADUS_BODY partition_map parts_in(const snapshot& content, const std::vector<warm_start_group>& groups,
+                                   const std::map<std::string, std::string>& renamed) {
+  std::set<std::string_view> there;
+  for (const auto& r : content.records) there.insert(r.name);
+  partition_map parts;
+  for (const auto& g : groups)
+    for (const auto* part : g.parts)
+      if (part->slice && !there.contains(g.name) && there.contains(part->name) && !renamed.contains(g.name))
+        parts.emplace(part->name, *part->slice);
+  return parts;
+}
+
 GRADUS_BODY std::string details_of(const warm_start_plan& p) {
   const std::string_view previous = p.from->name == p.group->name ? "Unchanged" : std::string_view(p.from->name);
   if (p.vocabulary == nullptr) return text("Warm-starting variable: ", p.group->name, "; prev_var_name: ", previous);
@@ -99,8 +111,16 @@ GRADUS_BODY warm_started warm_start(std::span<const warm_start_target> targets, 
   const auto groups = detail::chosen(targets, settings);
   detail::check_used(settings.var_name_to_prev_var_name, groups, "var_name_to_prev_var_name");
   detail::check_used(settings.var_name_to_vocab_info, groups, "var_name_to_vocab_info");
+  const auto refuse = [&](status kind, const auto&... pieces) {
+    raise(kind, text("warm start from \"", source, "\": ", pieces..., "\nNothing was changed."));
+  };
+  std::deque<std::vector<std::byte>> owned;
+  std::optional<snapshot> joined;
+  if (const auto parts = detail::parts_in(content, groups, settings.var_name_to_prev_var_name); !parts.empty())
+    if (const auto problem = join_parts(joined.emplace(content), parts, owned); !problem.empty())
+      refuse(status::invalid_argument, problem, "; warm-start all parts, cut as the codec cuts them.");
   std::map<std::string_view, const record*> records;
-  for (const auto& r : content.records) records.emplace(r.name, &r);
+  for (const auto& r : (joined ? *joined : content).records) records.emplace(r.name, &r);
 
   // An object-based checkpoint maps names to keys itself; a map in the settings replaces that one.
   auto previous = settings.var_name_to_prev_var_name;
@@ -136,9 +156,6 @@ GRADUS_BODY warm_started warm_start(std::span<const warm_start_target> targets, 
     if (!problem.empty()) other += text("\n  \"", g.name, "\" ", problem);
     plans.push_back({&g, &from, remapped ? &info->second : nullptr});
   }
-  const auto refuse = [&](status kind, const auto&... pieces) {
-    raise(kind, text("warm start from \"", source, "\": ", pieces..., "\nNothing was changed."));
-  };
   if (!missing.empty())
     refuse(
         status::not_found, "the checkpoint does not hold ", missing,

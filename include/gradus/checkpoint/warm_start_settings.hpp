@@ -3,6 +3,8 @@
 // This header is separate from the others of this room, since <regex> costs a second of compile time and needs
 // exceptions.
 #pragma once
+#include "../base/build.hpp"
+
 #include <initializer_list>
 #include <map>
 #include <optional>

@@ -11,6 +11,8 @@
 // Only one thread may use an accumulator at a time, and no call waits. Takes are served first in, first out. An
 // accumulator is not saved: a job that restarts makes new ones and sets their step.
 #pragma once
+#include "../base/build.hpp"
+
 #include <cstring>
 #include <deque>
 #include <map>

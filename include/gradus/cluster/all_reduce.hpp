@@ -17,6 +17,8 @@
 // go to all of them; a worker's data skip the batches that it has contributed. State that a model changes itself while
 // it computes (the moving averages of batch_normalization) stays with each worker; the checkpoint has the chief's.
 #pragma once
+#include "../base/build.hpp"
+
 #include <cstdint>
 #include <exception>
 #include <optional>

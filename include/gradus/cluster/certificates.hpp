@@ -7,6 +7,8 @@
 // A certificate has its role in a URI among its alternative names: spiffe://gradus/worker, and likewise for chief, ps
 // and evaluator.
 #pragma once
+#include "../base/build.hpp"
+
 #include <span>
 #include <string>
 #include <string_view>

@@ -10,6 +10,8 @@
 // protozero (store/wire.hpp), text does not. Both may come from untrusted sources: the readers raise data_loss for
 // malformed input and invalid_argument for a cluster that makes no sense, and skip unknown fields.
 #pragma once
+#include "../base/build.hpp"
+
 #include <cstddef>
 #include <map>
 #include <span>

@@ -1,6 +1,8 @@
 // A cluster_stepper makes the steps of a model whose updates a cluster makes: it computes gradients, pushes them to the
 // parameter servers, and gets values back.
 #pragma once
+#include "../base/build.hpp"
+
 #include <algorithm>
 #include <cstring>
 #include <exception>
@@ -75,8 +77,9 @@ struct update_program {
 template <class Alone, class Update, class Device, class Staleness>
 class cluster_stepper : public Alone, worker_told {
 public:
-  // Raises invalid_argument for parts of microbatch that the contributions of a round cannot share evenly, and for
-  // requirements of `when` that this cluster does not meet.
+  // Raises invalid_argument for parts of microbatch that the contributions of a round cannot share evenly, for
+  // requirements of `when` that this cluster does not meet, and for a loss scale that changes where several workers
+  // make updates of their own.
   template <class Model, class Executor, class Subnormals, class Microbatch>
   cluster_stepper(const server& here, const Staleness& when, const cluster_task& task, Model model, Update update,
                   const Executor& executor, const Subnormals& numbers, const Microbatch& cut)
@@ -86,6 +89,14 @@ public:
         first_(std::move(update)) {
     if (here.network() == nullptr) return;
     decides_ = decides_by(when, shape_of(here));
+    if constexpr (Update::loss_scale_moves)
+      if (decides_.mode != staleness::synchronous && here.workers() > 1)
+        raise(
+            status::invalid_argument,
+            "a loss scale that changes (dynamic_loss_scale, or a varied one) cannot stand beside asynchronous or ssp: "
+            "another worker's update may change it between a gradient and its update, which would divide by another "
+            "scale than the gradient was multiplied by. Train with sync_replicas{} or all_reduce{}, or give "
+            "static_loss_scale a constant scale");
     if (decides_.mode == staleness::synchronous) contributions_ = decides_.round.aggregate;
   }
   ~cluster_stepper() {

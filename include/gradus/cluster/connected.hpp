@@ -11,6 +11,8 @@
 // State that a model changes itself while it computes (the moving averages of batch_normalization) stays with each
 // worker; the checkpoint has the chief's. The norm of gradients that a run reports is that of the worker's own.
 #pragma once
+#include "../base/build.hpp"
+
 #include <algorithm>
 #include <string>
 #include <utility>

@@ -10,6 +10,8 @@
 // their variables in the same order, so that they agree. An optimizer's slots have the device of their variable, and
 // still take a turn of the strategy, as in TensorFlow.
 #pragma once
+#include "../base/build.hpp"
+
 #include <cstdint>
 #include <functional>
 #include <string>

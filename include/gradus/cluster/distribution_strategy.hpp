@@ -3,6 +3,8 @@
 //
 //   gradus::run_config{.train_distribute = gradus::sync_replicas{}}   // beside connected{here}, in place of the policy
 #pragma once
+#include "../base/build.hpp"
+
 #include <cstdint>
 #include <string>
 #include <utility>

@@ -2,6 +2,8 @@
 // socket), and how a receiver finds them in it again after bytes were lost, flipped or repeated. The code uses no heap
 // and no exceptions. docs/formats/federated.md describes the bytes.
 #pragma once
+#include "../base/build.hpp"
+
 #include <algorithm>
 #include <bit>
 #include <cstddef>

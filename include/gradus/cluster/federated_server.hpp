@@ -19,6 +19,8 @@
 // of arrival, and equal those of the same rounds in one process. Memory is allocated once: for a model of each member
 // and for the frame.
 #pragma once
+#include "../base/build.hpp"
+
 #include <cstdint>
 #include <span>
 #include <string>

@@ -5,6 +5,8 @@
 // than twice the arrays' size however many ranks there are, and the additions of each number are those of one process.
 // Each rank sends small buckets whole to all ranks, and every rank adds.
 #pragma once
+#include "../base/build.hpp"
+
 #include <cstdint>
 #include <span>
 #include <utility>

@@ -10,6 +10,8 @@
 // (graph/law.hpp). Attributes that no shape rule reads are not checked. So a client that may send a graph may run any
 // program, as with TensorFlow's servers.
 #pragma once
+#include "../base/build.hpp"
+
 #include <cstddef>
 #include <deque>
 #include <functional>

@@ -1,6 +1,8 @@
 // A graph digest is a hash of the computation of a graph: of ops, types, shapes, edges, attributes and fused
 // expressions, but not of names. Equal graphs of one build have equal digests.
 #pragma once
+#include "../base/build.hpp"
+
 #include <cstdint>
 
 #include "../graph/node.hpp"

@@ -13,6 +13,8 @@
 //
 // In this file ::grpc is the library, and `grpc` is the policy.
 #pragma once
+#include "../base/build.hpp"
+
 #include <grpc/grpc_security_constants.h>
 #include <grpcpp/generic/async_generic_service.h>
 #include <grpcpp/generic/generic_stub.h>
@@ -80,12 +82,14 @@ public:
   void tell(frame_stream& s, bool ok) {
     if (!ok)
       s.was_read(nullptr);
-    else if (in.Length() > most_)
+    else if (in.Length() > (is_greeted_ ? most_ : std::min(most_, most_of_hello)))
       s.was_too_large(in.Length()), in.Clear();
     else
-      s.was_read(&gather());
+      is_greeted_ = true, s.was_read(&gather());
   }
 
+  // The first message is a hello, or its answer, of a peer that is not known yet.
+  static constexpr std::uint64_t most_of_hello = 16 << 20;
   // Up to this size a copy costs less than lending the memory.
   static constexpr std::size_t small_bytes = 1024;
   void put(frame_memory frame) {
@@ -111,6 +115,11 @@ public:
 private:
   // Returns the message in one piece of memory that begins at a multiple of 64 bytes; it is valid until the next call.
   const frame_memory& gather() {
+    // One large frame does not hold its memory for as long as the connection lives.
+    constexpr std::size_t small = 4 << 20;
+    constexpr int many = 1000;
+    small_ones_ = gathered_.room() > small && gathered_.room() / 4 > in.Length() ? small_ones_ + 1 : 0;
+    if (small_ones_ > many) gathered_ = {}, small_ones_ = 0;
     std::byte* to = gathered_.resize(in.Length()).data();
     if (in.Dump(&slices_).ok())
       for (const ::grpc::Slice& s : slices_)
@@ -122,6 +131,8 @@ private:
 
   std::shared_ptr<frame_pool> pool_;
   const std::uint64_t most_;
+  bool is_greeted_ = false;
+  int small_ones_ = 0;  // frames since the last large one
   frame_memory gathered_;
   std::vector<::grpc::Slice> slices_;
 };
@@ -199,7 +210,14 @@ class grpc_transport final : public stream_transport, private ::grpc::CallbackGe
 public:
   grpc_transport(const grpc& o, const task_system& tasks)
       : stream_transport({o.max_connections, o.limits, o.waiting_bytes, o.handshake_secs, role_of_servers(o)}, tasks),
-        said_(o) {
+        said_(o),
+        quota_("gradus") {
+    if (options_.limits.frame_bytes > UINT32_MAX)
+      raise(status::invalid_argument,
+            text("grpc: limits.frame_bytes is ", options_.limits.frame_bytes,
+                 ", and gRPC carries messages of at most 4,294,967,295 bytes; use more parameter servers for a larger "
+                 "model"));
+    quota_.Resize(std::max(said_.receiving_bytes, options_.limits.frame_bytes + (16 << 20)));
     if (const auto* m = std::get_if<mtls>(&o.security)) certificates_ = read_certificates(*m);
   }
   ~grpc_transport() override { close(0); }
@@ -225,9 +243,9 @@ public:
     // gRPC checks a message's size only once the whole message has come. grpc_messages does that as well and counts
     // frames that are too large. Until then the quota is the bound.
     b.SetMaxReceiveMessageSize(-1).SetMaxSendMessageSize(-1);
-    ::grpc::ResourceQuota quota("gradus");
-    quota.Resize(std::max(said_.receiving_bytes, options_.limits.frame_bytes + (16 << 20)));
-    b.SetResourceQuota(quota);
+    b.SetResourceQuota(quota_);
+    // A small compressed message can be as large as memory, and the quota does not count it.
+    b.AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
     b.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, 1);
     b.AddChannelArgument("grpc.server_handshake_timeout_ms", handshake_ms);
     b.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, handshake_ms);  // a connection without a stream
@@ -301,6 +319,10 @@ private:
     ::grpc::ChannelArguments a;
     a.SetMaxReceiveMessageSize(-1);
     a.SetMaxSendMessageSize(-1);
+    a.SetResourceQuota(quota_);
+    a.SetInt(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
+    // Plaintext for this machine does not leave it, whatever proxy the environment names.
+    if (address_from(address).is_local()) a.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
     // Each stream has a connection of its own, and stream_transport makes the retries: gRPC would choose the time
     // between them itself.
     a.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
@@ -319,6 +341,7 @@ private:
   void start(frame_stream& s) override { static_cast<grpc_client_stream&>(s).start(); }
 
   const grpc said_;
+  ::grpc::ResourceQuota quota_;  // of the frames of all peers that have come in part
   certificate_files certificates_;
   std::unique_ptr<::grpc::experimental::ExternalConnectionAcceptor> acceptor_;
   std::unique_ptr<::grpc::Server> server_;

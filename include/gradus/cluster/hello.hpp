@@ -6,6 +6,8 @@
 //   out.encode(head, {{"fingerprint", uint8, 0, bytes_of_my_fingerprint}});
 //   must_agree(mine, "worker 0", cluster_fingerprint_from(bytes_that_came), "ps 1");    // or failed_precondition
 #pragma once
+#include "../base/build.hpp"
+
 #include <span>
 #include <string>
 #include <string_view>

@@ -8,6 +8,8 @@
 // gets and closes it at any time; the listener detects that it is closed. If the process has no descriptor left, the
 // listener waits until there is one.
 #pragma once
+#include "../base/build.hpp"
+
 #include <sys/types.h>
 
 #include <atomic>

@@ -13,6 +13,8 @@
 // all tasks have returned. The first task that throws ends the cluster: the waits of the others raise `aborted`, which
 // names that task, and run() raises its error.
 #pragma once
+#include "../base/build.hpp"
+
 #include <functional>
 #include <string_view>
 

@@ -20,6 +20,8 @@
 // loses those either; there are no more of them than a machine sends at once. A sender's messages come in the order in
 // which it has put them.
 #pragma once
+#include "../base/build.hpp"
+
 #include <atomic>
 #include <cstdint>
 #include <memory>

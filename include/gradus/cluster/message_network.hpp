@@ -1,6 +1,8 @@
 // message_network is the interface by which the drivers of shards and workers pass messages between the nodes of a
 // cluster: threads of one process (node_driver.hpp), a network, or a simulation.
 #pragma once
+#include "../base/build.hpp"
+
 #include <cstdint>
 #include <string>
 

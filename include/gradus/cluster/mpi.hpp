@@ -13,6 +13,8 @@
 // rank ends the job: the error is printed, then MPI_Abort ends all ranks. If the job is started again, all ranks go on
 // from the chief's last checkpoint.
 #pragma once
+#include "../base/build.hpp"
+
 // These macros leave out MPI's old C++ bindings, which some implementations still have, and which need another library
 // to link.
 #ifndef OMPI_SKIP_MPICXX

@@ -1,6 +1,8 @@
 // This header has the drivers of the protocol's machines, and a network for nodes that are threads of one process: it
 // has a mailbox for each node. One driver is for a shard (and the decider), one for a worker.
 #pragma once
+#include "../base/build.hpp"
+
 #include <algorithm>
 #include <exception>
 #include <memory>

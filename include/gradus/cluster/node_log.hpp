@@ -16,6 +16,8 @@
 // machine. One sync is for all records before it, so a driver handles the messages that have come and syncs once. An
 // error in writing is final: nothing is acknowledged after it.
 #pragma once
+#include "../base/build.hpp"
+
 #include <cstdint>
 #include <functional>
 #include <optional>

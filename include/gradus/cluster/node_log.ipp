@@ -239,8 +239,10 @@ GRADUS_BODY bool node_log::recover(const std::function<void(bytes_in&)>& load,
   // The directory entry of the folder may be new too: a process may have ended between making it and its sync.
   std::string above = directory_;
   for (bool again = o_.durable; again; above = directory_of(above)) {
-    if (const int e = uninterrupted([&] { return fs_.sync_directory(above); }); e != 0)
-      raise({e, "sync the directory", above});
+    const int e = uninterrupted([&] { return fs_.sync_directory(above); });
+    // A directory that may be entered and not read cannot be synced. Another user has made it, before this log.
+    if (e == EACCES && above != directory_) break;
+    if (e != 0) raise({e, above == directory_ ? "sync the directory" : "sync a directory above", directory_});
     again = directory_of(above) != above;
   }
   synced_ = last_;

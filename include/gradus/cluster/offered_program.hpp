@@ -1,6 +1,8 @@
 // A cluster's first worker offers the program. Those of the other workers have to equal it, and parameter servers
 // run it.
 #pragma once
+#include "../base/build.hpp"
+
 #include <mutex>
 #include <string>
 

@@ -8,6 +8,8 @@
 //   gradus::detail::order_log from(fs, "logs/ps-0/orders");
 //   for (std::uint64_t order = from.first(); order <= from.last(); ++order) use(from.at(order, 0));
 #pragma once
+#include "../base/build.hpp"
+
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -27,13 +29,16 @@ struct order_log_of {
 // these are skipped.
 class order_file {
 public:
-  // Opens or makes the file; what stands after the last whole update is removed. Raises data_loss for a file that was
-  // damaged, failed_precondition for one of another version or parameter server.
+  // Opens or makes the file; what stands after the last whole update is removed. Raises data_loss for a head that was
+  // damaged, failed_precondition for a file of another version or parameter server. After a power failure an update
+  // that was not on the disk may be damaged and one after it whole: such updates are removed once the first of them is
+  // added again, from the records of the parameter server's log.
   order_file(const any_file_system& fs, const std::string& path, const order_log_of& of);
-  // Raises data_loss for an entry that is not of the next update.
+  // Raises data_loss for an entry that is not of the next update. Does nothing behind a damaged update: keep() raises.
   void add(const order_entry& e);
   // Removes what was in the file after this update: after a power failure the parameter server may have come back
-  // without those updates, and others may be made in their place.
+  // without those updates, and others may be made in their place. Raises data_loss, and removes nothing, if this update
+  // or one before it is damaged and was not added again.
   void keep(std::uint64_t order);
   // Writes the entries to the operating system, or (`durable`) to the disk.
   void sync(bool durable);
@@ -45,8 +50,13 @@ private:
   std::optional<appended_file> file_;
   std::uint64_t first_ = 0;  // the first update that was there
   std::uint64_t last_ = 0;
-  std::uint32_t begun_ = 0;  // number of entries of the update after the last one
-  bool is_synced_ = true;
+  std::string damage_;  // the sentence about the first damaged update that has whole ones behind it; empty: none
+  std::uint64_t damaged_ = 0;
+  std::size_t good_ = 0;                         // bytes before it
+  std::uint32_t begun_ = 0;                      // number of entries of the update after the last one
+  bool is_flushed_ = true, is_durable_ = false;  // what an earlier process has left may not be on the disk
+
+  void cut(std::size_t bytes);
 };
 
 // Reads the log from the file, which may be larger than memory. A last update that is not whole was being written when

@@ -41,15 +41,17 @@ inline std::uint32_t checksum(std::uint64_t order, std::span<const std::byte> e)
 struct found {
   order_log_of of;
   std::uint64_t first = 1, updates = 0;
-  std::size_t good = 0;  // bytes of the head and of whole updates
+  std::size_t good = 0;     // bytes of the head and of whole updates
+  std::string damage = {};  // of an entry with whole ones behind it
 };
 // Checks the bytes of a file, and returns what is in it.
 inline found look(const std::string& path, std::span<const std::byte> all) {
   found f;
-  const auto damaged = [&](std::size_t at, const std::string& what) {
-    raise(status::data_loss, text("the log of orders \"", path, "\" is damaged at byte ", at, ": ", what,
-                                  "; restore it, or move it away: the run goes on without it, and cannot be repeated"));
+  const auto damage = [&](std::size_t at, const std::string& what) {
+    return text("the log of orders \"", path, "\" is damaged at byte ", at, ": ", what,
+                "; restore it, or move it away: the run goes on without it, and cannot be repeated");
   };
+  const auto damaged = [&](std::size_t at, const std::string& what) { raise(status::data_loss, damage(at, what)); };
   const auto begin = all.first(std::min(all.size(), head));
   // The process ended, or the power failed, before the head was written.
   if (std::ranges::all_of(begin, [](std::byte b) { return b == std::byte{0}; })) return f;
@@ -74,11 +76,12 @@ inline found look(const std::string& path, std::span<const std::byte> all) {
   };
   std::uint64_t whole = 0;
   while (whole < entries && is_whole(whole)) ++whole;
-  for (std::uint64_t i = whole + 1; i < entries; ++i)
+  for (std::uint64_t i = whole + 1; i < entries && f.damage.empty(); ++i)
     if (is_whole(i))
-      damaged(head + static_cast<std::size_t>(whole) * entry,
-              text("an entry of update ", f.first + whole / f.of.of_update,
-                   " fails its checksum, and one behind it, of update ", f.first + i / f.of.of_update, ", does not"));
+      f.damage = damage(
+          head + static_cast<std::size_t>(whole) * entry,
+          text("an entry of update ", f.first + whole / f.of.of_update,
+               " fails its checksum, and one behind it, of update ", f.first + i / f.of.of_update, ", does not"));
   f.updates = whole / f.of.of_update;
   f.good = head + static_cast<std::size_t>(f.updates * f.of.of_update) * entry;
   return f;
@@ -100,16 +103,32 @@ GRADUS_BODY order_file::order_file(const any_file_system& fs, const std::string&
                  " gradients an update; expected one of ps ", of.number, ", with ", of.of_update,
                  ": it lies in the wrong folder; move it where it belongs"));
     if (f.updates != 0) first_ = f.first, last_ = f.first + f.updates - 1;
-    if (const std::size_t good = f.updates != 0 ? f.good : 0; good != all.size()) {
-      const auto kept = all.first(good);
+    good_ = f.updates != 0 ? f.good : 0, damage_ = f.damage, damaged_ = f.first + f.updates;
+    if (good_ != all.size() && damage_.empty()) {
+      const auto kept = all.first(good_);
       publish(fs, path, byte_pieces(&kept, 1));
     }
   }
   file_.emplace(fs, path);
 }
 
+GRADUS_BODY void order_file::cut(std::size_t bytes) {
+  const std::string path = file_->path();
+  file_.reset();
+  std::vector<std::byte> all = read_file(fs_, path);
+  all.resize(bytes);
+  const std::span<const std::byte> kept(all);
+  publish(fs_, path, byte_pieces(&kept, 1));
+  file_.emplace(fs_, path);
+  damage_.clear();
+}
+
 GRADUS_BODY void order_file::add(const order_entry& e) {
   if (e.order <= last_) return;
+  if (!damage_.empty()) {
+    if (e.order > damaged_) return;  // keep() raises the error
+    cut(good_);                      // this update and those after it are written again
+  }
   if (last_ != 0 && e.order != last_ + 1)
     raise(status::data_loss, text('"', file_->path(), "\" ends with order ", last_, ", and the next one is ", e.order,
                                   ": what is between is lost; move the file away to go on without it"));
@@ -127,34 +146,34 @@ GRADUS_BODY void order_file::add(const order_entry& e) {
   put(b + 8, static_cast<std::uint32_t>(std::min<std::uint64_t>(behind, UINT32_MAX)));
   put(b + 12, checksum(e.order, b));
   file_->write(std::span<const std::byte>(b));
-  is_synced_ = false;
+  is_flushed_ = is_durable_ = false;
   if (++begun_ == of_.of_update) last_ = e.order, begun_ = 0;
 }
 
 GRADUS_BODY void order_file::keep(std::uint64_t order) {
+  if (!damage_.empty()) {
+    if (order >= damaged_) raise(status::data_loss, damage_);
+    cut(good_);
+  }
   if (order >= last_) return;
-  const std::string path = file_->path();
-  file_.reset();
   const std::uint64_t left = order < first_ ? 0 : (order - first_ + 1) * of_.of_update;
-  std::vector<std::byte> bytes = read_file(fs_, path);
-  bytes.resize(left == 0 ? 0 : order_bytes::head + static_cast<std::size_t>(left) * order_bytes::entry);
-  const std::span<const std::byte> kept(bytes);
-  publish(fs_, path, byte_pieces(&kept, 1));
+  cut(left == 0 ? 0 : order_bytes::head + static_cast<std::size_t>(left) * order_bytes::entry);
   last_ = left == 0 ? 0 : order;
-  file_.emplace(fs_, path);
 }
 
 GRADUS_BODY void order_file::sync(bool durable) {
-  if (std::exchange(is_synced_, true)) return;
+  if (durable ? is_durable_ : is_flushed_) return;
   if (durable)
-    file_->sync();
+    file_->sync(), is_durable_ = true;
   else
     file_->flush();
+  is_flushed_ = true;
 }
 
 GRADUS_BODY order_log::order_log(const any_file_system& fs, const std::string& path) : path_(path), file_(fs) {
   if (const auto p = file_.open(path)) raise(p);
   const order_bytes::found f = order_bytes::look(path, file_.bytes());
+  if (!f.damage.empty()) raise(status::data_loss, f.damage);
   of_ = f.of, first_ = f.first, updates_ = f.updates;
 }
 

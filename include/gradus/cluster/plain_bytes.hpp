@@ -10,6 +10,8 @@
 // These cannot: pointers, std::function, a lambda with captures. The bytes are read by the same program on another
 // machine, but the sender is not trusted: lengths are checked against the bytes that are there.
 #pragma once
+#include "../base/build.hpp"
+
 #include <array>
 #include <cstdint>
 #include <deque>

@@ -1,6 +1,8 @@
 // A worker pushes its gradients in this form: for each shard the slices of its variables. Dense gradients are not
 // copied; rows, which later calls of a step may overwrite, are copied.
 #pragma once
+#include "../base/build.hpp"
+
 #include <cstdint>
 #include <span>
 #include <string>

@@ -1,6 +1,8 @@
 // A rank_network carries bytes between the workers of a run without parameter servers (cluster/all_reduce.hpp), as
 // ranks from 0 on: threads of one process here, MPI in mpi.hpp.
 #pragma once
+#include "../base/build.hpp"
+
 #include <atomic>
 #include <cstddef>
 #include <cstdint>

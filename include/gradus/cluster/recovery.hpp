@@ -9,6 +9,8 @@
 // chief that starts again with an older checkpoint goes on with the values of the parameter servers. The folder belongs
 // to the run, as its checkpoints do: to begin a run anew, remove both.
 #pragma once
+#include "../base/build.hpp"
+
 #include <memory>
 #include <optional>
 #include <string>

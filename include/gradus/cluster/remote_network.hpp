@@ -9,6 +9,8 @@
 // number of its own (its boot): a parameter server that comes back as another process has lost its values, and a task
 // that detects that ends with an error, so that all tasks are started again from the last checkpoint.
 #pragma once
+#include "../base/build.hpp"
+
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -67,7 +69,9 @@ public:
 
 private:
   struct peer : seen_peer {
-    std::unique_ptr<message_frames> frames = std::make_unique<message_frames>();  // used by the receiving thread
+    // A node's old connection may still deliver a frame when its new one begins, so `frames` is used under `receiving`.
+    std::unique_ptr<std::mutex> receiving = std::make_unique<std::mutex>();
+    std::unique_ptr<message_frames> frames;
     bool is_welcome = false;
     std::string role;
   };
@@ -88,9 +92,9 @@ private:
   std::vector<cluster_member> members_;  // the last answer of parameter server 0
   std::uint64_t answers_ = 0;
   std::mutex sending_;
-  message_frames out_;
   int port_ = 0;
   std::unique_ptr<transport> carrier_;
+  message_frames out_;
   task_handle beats_;
   std::shared_mutex sharing_;  // held during calls of sessions_
   transport_told* sessions_ = nullptr;
@@ -100,6 +104,7 @@ private:
   void close(const std::string& why);
   void beat();
   std::vector<cluster_member> members_here();  // under the mutex
+  bool another_trains();
   void tell_members(std::uint32_t node);
   void tell_all(std::uint64_t about, const std::string& why = {});
   shard_program program_of(const task_hello& h) const;

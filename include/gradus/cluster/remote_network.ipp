@@ -33,12 +33,14 @@ GRADUS_BODY remote_network::remote_network(const server_def& def, std::unique_pt
       changed_(tasks),
       peers_(nodes_.names.size()),
       program_(tasks),
-      carrier_(std::move(carrier)) {
+      carrier_(std::move(carrier)),
+      out_(carrier_->limits()) {
   shape_ = {nodes_.shards, nodes_.workers};
   if (shape_.shards == 0 || shape_.workers == 0)
     raise(status::invalid_argument, text("a cluster that trains: expected one ps and one worker or chief or more, "
                                          "found ",
                                          shape_.shards, " and ", shape_.workers));
+  for (peer& p : peers_) p.frames = std::make_unique<message_frames>(carrier_->limits());
   carrier_->tell(*this);
   if (!is_ps()) return;
   port_ = carrier_->listen(nodes_.addresses[nodes_.me]);
@@ -191,9 +193,19 @@ GRADUS_BODY void remote_network::end() {
   if (nodes_.me == cluster_shape::decider) tell_all(says_goodbye);
   close({});
 }
+// Returns whether parameter server 0 hears another worker, which has not left.
+GRADUS_BODY bool remote_network::another_trains() {
+  try {
+    const std::vector<cluster_member> all = known_members();
+    for (std::uint32_t k = shape_.shards; k < all.size(); ++k)
+      if (k != nodes_.me && all[k].state == cluster_member::alive) return true;
+  } catch (const error&) {  // parameter server 0 does not answer
+  }
+  return false;
+}
 GRADUS_BODY void remote_network::finish() {
   std::unique_lock lock(mutex_);
-  const nanos since = now();
+  nanos since = now();  // when it was last known that another worker trains
   while (!ended_ && incarnation_ != 0) {
     const std::uint64_t joined = incarnation_;
     lock.unlock();
@@ -204,7 +216,13 @@ GRADUS_BODY void remote_network::finish() {
     lock.lock();
     changed_.wait_for(lock, static_cast<double>(o_.retry) / 1e9, [&] { return ended_; });
     const double waited = static_cast<double>(now() - since) / 1e9;
-    if (!ended_ && waited >= o_.connect_secs)
+    if (ended_ || waited < o_.connect_secs) continue;
+    lock.unlock();
+    const bool goes_on = another_trains();
+    lock.lock();
+    if (goes_on)
+      since = now();
+    else if (!ended_)
       raise(status::deadline_exceeded, text(nodes_.task, " has done its part, and waited for the others for ", waited,
                                             " s; see what they do, and start again those that are not there"));
   }
@@ -212,7 +230,7 @@ GRADUS_BODY void remote_network::finish() {
     raise(status::aborted, text(nodes_.task, " has done its part, and the cluster was lost before all had: ", why_));
 }
 GRADUS_BODY void remote_network::tell_all(std::uint64_t about, const std::string& why) {
-  message_encoder encoder;
+  message_encoder encoder(carrier_->limits());
   const wire_slice reason{"why", dtype::uint8, 0, std::as_bytes(std::span(why))};
   const std::span<const wire_slice> slices(&reason, why.empty() ? 0 : 1);
   for (std::uint32_t k = 0; k < nodes_.names.size(); ++k)
@@ -237,7 +255,7 @@ GRADUS_BODY void remote_network::tell_members(std::uint32_t node) {
     bytes_out out(bytes);
     put_plain(out, members_here());
   }
-  message_encoder encoder;
+  message_encoder encoder(carrier_->limits());
   carrier_->send(node, encoder.encode({.kind = message_kind::hello, .sender = nodes_.me, .about = tells_members},
                                       {{"members", dtype::uint8, 0, std::span<const std::byte>(bytes)}}));
 }
@@ -248,7 +266,7 @@ GRADUS_BODY std::vector<cluster_member> remote_network::known_members() {
   const double since = tasks_.elapsed();
   while (answers_ == before && !ended_ && tasks_.elapsed() - since < o_.answer_secs) {
     lock.unlock();
-    message_encoder encoder;
+    message_encoder encoder(carrier_->limits());
     carrier_->send(cluster_shape::decider,
                    encoder.encode({.kind = message_kind::hello, .sender = nodes_.me, .about = asks_members}));
     lock.lock();
@@ -314,12 +332,16 @@ GRADUS_BODY void remote_network::came(std::uint32_t node, std::span<const std::b
     return;
   }
   peer& p = peers_[node];
+  const std::lock_guard receiving(*p.receiving);
   const protocol_message m = p.frames->decode(frame, nodes_.me);
   if (m.from != node)
     raise(status::permission_denied, text(nodes_.names[node], " has sent a message in the name of node ", m.from));
+  bool is_refused = false;
   {
     const std::lock_guard lock(mutex_);
     p.heard = tasks_.elapsed();
+    is_refused = is_of_chief(m.kind) && p.role == "worker";
+    if (is_refused) ++refused_;
     if (m.kind == message_kind::leave) p.has_left = true;
     if (m.kind == message_kind::join) p.has_left = false;
   }
@@ -345,11 +367,7 @@ GRADUS_BODY void remote_network::came(std::uint32_t node, std::span<const std::b
     }
     return;
   }
-  if (is_of_chief(m.kind) && p.role == "worker") {
-    const std::lock_guard lock(mutex_);
-    return void(++refused_);
-  }
-  box_.put(m);
+  if (!is_refused) box_.put(m);
 }
 
 }  // namespace gradus::detail

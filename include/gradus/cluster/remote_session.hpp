@@ -17,6 +17,8 @@
 // queue of the server can be used by its ops, but not as an object. pause_runs() does not pause runs of other
 // processes, but a saver reads all variables between two runs.
 #pragma once
+#include "../base/build.hpp"
+
 #include <atomic>
 #include <cstdint>
 #include <memory>

@@ -178,7 +178,14 @@ GRADUS_BODY void remote_session::send_changes() const {
   if (!said.names.empty()) call(detail::session_op::write, detail::bytes_of_said(said), tensors);
 }
 
-GRADUS_BODY void remote_session::close_elsewhere() { call(detail::session_op::close, {}); }
+GRADUS_BODY void remote_session::close_elsewhere() {
+  try {
+    call(detail::session_op::close, {});
+  } catch (const aborted&) {  // the server was started again, or it is gone, and with it the session
+  } catch (const unavailable&) {
+  } catch (const deadline_exceeded&) {
+  }
+}
 GRADUS_BODY runnable remote_session::build(graph, std::shared_ptr<const void>&) const {
   raise(status::internal, text("a session on the server \"", target(), "\" runs nothing in this process"));
 }

@@ -25,6 +25,8 @@
 // (an error has the update; an .until before it works), and the state that a worker keeps for itself of gradients that
 // came too late for a round (moving averages of batch_normalization).
 #pragma once
+#include "../base/build.hpp"
+
 #include <cstdint>
 #include <functional>
 #include <string>

@@ -19,6 +19,8 @@
 // The thread that calls `carry` does all that. Tasks run by turns in virtual time (turns.hpp), so when this thread gets
 // its turn after a sleep, all others wait for something.
 #pragma once
+#include "../base/build.hpp"
+
 #include <exception>
 #include <memory>
 #include <mutex>
@@ -99,7 +101,7 @@ private:
   std::shared_ptr<turn_driver> driver_;
   std::vector<std::unique_ptr<mailbox>> boxes_;
   offered_program program_;
-  message_frames frames_;
+  message_frames frames_{wire_limits::of_this_process()};
   mutable std::mutex mutex_;
   task_condition changed_;
   std::vector<seat> seats_;

@@ -5,6 +5,8 @@
 //   plan.must_be(fingerprint, decides, 0);                     // raises failed_precondition, with the first difference
 //   for (std::uint64_t order = plan.first(); order <= plan.last(); ++order) use(plan.at(order, 0));
 #pragma once
+#include "../base/build.hpp"
+
 #include <cstdint>
 #include <string>
 #include <vector>

@@ -1,6 +1,8 @@
 // The state that a task keeps about another task of its cluster, with any network: its process, the time of its last
 // message, and whether it has left.
 #pragma once
+#include "../base/build.hpp"
+
 #include <cstdint>
 #include <utility>
 #include <vector>

@@ -22,6 +22,8 @@
 // and training runs with the policy `connected{here}` use it. A server by itself has no network, opens no port and
 // starts no thread: sessions of this process reach it by the connect policy in_process (session/master.hpp).
 #pragma once
+#include "../base/build.hpp"
+
 #include <concepts>
 #include <functional>
 #include <initializer_list>
@@ -137,6 +139,7 @@ public:
   // aborted if the cluster was lost, with the reason.
   void finish() const;
   bool is_running() const;
+  bool was_stopped() const;  // it cannot start again
 
   // ---- the task's place in a cluster that trains
   bool is_ps() const { return def_.job_name == "ps"; }

@@ -85,7 +85,7 @@ inline constexpr std::string_view training_jobs[] = {"chief", "master", "worker"
 GRADUS_BODY bool server::is_chief() const {
   if (def_.job_name == "chief" || def_.job_name == "master") return true;
   if (def_.cluster.has("chief") || def_.cluster.has("master")) return false;
-  return def_.job_name != "worker" ? !is_ps() && def_.job_name != "evaluator" : def_.task_index == 0;
+  return def_.job_name != "worker" ? !is_ps() && def_.job_name != "evaluator" : worker() == 0;
 }
 
 GRADUS_BODY int server::workers() const {
@@ -153,7 +153,9 @@ GRADUS_BODY void server::join() const {
   if (state_ == made) raise(status::failed_precondition, text("the server \"", target(), "\" was not started"));
   if (network_ != nullptr && is_ps()) {
     lock.unlock();
-    return network_->serve(static_cast<std::uint32_t>(def_.task_index));
+    const std::vector<int> shards = def_.cluster.task_indices("ps");
+    return network_->serve(
+        static_cast<std::uint32_t>(std::find(shards.begin(), shards.end(), def_.task_index) - shards.begin()));
   }
   changed_.wait(lock, [&] { return state_ == stopped; });
 }
@@ -162,6 +164,10 @@ GRADUS_BODY void server::finish() const {
   if (network_ != nullptr && !is_ps()) network_->finish();
 }
 
+GRADUS_BODY bool server::was_stopped() const {
+  const std::lock_guard lock(mutex_);
+  return state_ == stopped;
+}
 GRADUS_BODY bool server::is_running() const {
   const std::lock_guard lock(mutex_);
   return state_ == running;

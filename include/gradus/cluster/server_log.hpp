@@ -4,6 +4,8 @@
 //   snapshot-*, log-*   the records that its machines have written (node_log.hpp)
 //   orders              of a run that depends on the order of arrival: the gradients of each update (order_log.hpp)
 #pragma once
+#include "../base/build.hpp"
+
 #include <cstdint>
 #include <functional>
 #include <optional>

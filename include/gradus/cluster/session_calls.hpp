@@ -8,6 +8,8 @@
 // Frames may be lost. The client sends a call again until it is answered, and a server runs each call once: it keeps an
 // answer until the client has it.
 #pragma once
+#include "../base/build.hpp"
+
 #include <cstdint>
 #include <span>
 #include <string>
@@ -33,7 +35,7 @@ enum class session_op : std::uint64_t {
   reset,     // names_call: containers. From a client without a session
   ask,       // whether the call of this sequence is at work; ask itself has no answer of its own
   cancel,    // the call of this sequence
-  received,  // the answer of this sequence
+  received,  // the answer of this sequence; said again until it is answered by `let_go`
   alive      // the client still exists
 };
 inline constexpr std::uint64_t last_session_op = static_cast<std::uint64_t>(session_op::alive);
@@ -42,6 +44,7 @@ namespace answer_codes {
 inline constexpr std::uint64_t working = 100;    // the call is at work
 inline constexpr std::uint64_t not_heard = 101;  // the server does not have the call; send it again, whole
 inline constexpr std::uint64_t no_session = 102;
+inline constexpr std::uint64_t let_go = 103;  // the server keeps nothing of the call any more
 }  // namespace answer_codes
 
 // The hello of a client of sessions.
@@ -87,7 +90,7 @@ struct session_frame {
   std::span<const std::byte> said;
   std::vector<std::span<const std::byte>> tensors;
 };
-session_frame keep_frame(std::span<const std::byte> frame);
+session_frame keep_frame(std::span<const std::byte> frame, const wire_limits& limits = {});
 // Returns whether a hello is that of a client of sessions and not of a task that trains (remote_network.hpp).
 bool is_hello_of_sessions(std::span<const std::byte> frame);
 // Returns a view of a received tensor. Raises data_loss if the number of its bytes does not match its head.

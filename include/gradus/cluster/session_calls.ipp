@@ -7,11 +7,11 @@
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
-GRADUS_BODY session_frame keep_frame(std::span<const std::byte> frame) {
+GRADUS_BODY session_frame keep_frame(std::span<const std::byte> frame, const wire_limits& limits) {
   session_frame f;
   f.memory = aligned_buffer::untouched(frame.size());
   if (!frame.empty()) std::memcpy(f.memory.data(), frame.data(), frame.size());
-  message_decoder decoder;
+  message_decoder decoder(limits);
   const decoded_message& m = decoder.decode({f.memory.data(), frame.size()});
   f.head = m.head;
   if (m.slices.empty() || m.slices[0].name != "call")

@@ -3,11 +3,15 @@
 // A call waits until it is answered, its `stop` is cancelled, or the server has been silent for `silence_secs`. While
 // it waits, it asks the server every `retry_secs` whether the call is still at work.
 #pragma once
+#include "../base/build.hpp"
+
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "../base/cancellation.hpp"
@@ -62,6 +66,7 @@ private:
   std::mutex mutex_;
   task_condition changed_;
   std::map<std::pair<std::uint64_t, std::uint64_t>, waiting*> waiting_;
+  std::set<std::pair<std::uint64_t, std::uint64_t>> received_;  // answers that the server may still keep
   bool is_welcome_ = false, ended_ = false;
   std::string refused_;
   double heard_ = 0;

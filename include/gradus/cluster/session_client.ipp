@@ -27,7 +27,7 @@ GRADUS_BODY session_client::session_client(const std::string& target, std::strin
   while (h.client == 0) h.client = std::uint64_t{chance()} << 32 | chance();
   const auto said = bytes_of_said(h);
   std::vector<std::byte> frame;
-  message_encoder out;
+  message_encoder out(carrier_->limits());
   const session_slices slices(said, {});
   for (const auto piece : out.encode({.kind = message_kind::hello}, slices.slices()))
     frame.insert(frame.end(), piece.begin(), piece.end());
@@ -51,8 +51,10 @@ GRADUS_BODY void session_client::beat() {
   for (;;) {
     changed_.wait_for(lock, o_.alive_secs, [&] { return ended_; });
     if (ended_) return;
+    const auto received = received_;
     lock.unlock();
     send(session_op::alive, 0, 0, {}, {});
+    for (const auto& [session, sequence] : received) send(session_op::received, session, sequence, {}, {});
     lock.lock();
   }
 }
@@ -61,7 +63,7 @@ GRADUS_BODY void session_client::send(session_op op, std::uint64_t session, std:
                                       std::span<const std::byte> said,
                                       std::span<const std::span<const std::byte>> tensors) {
   const session_slices slices(said, tensors);
-  message_encoder out;
+  message_encoder out(carrier_->limits());
   carrier_->send(server_node_number, out.encode({.kind = message_kind::call,
                                                  .incarnation = session,
                                                  .sequence = sequence,
@@ -89,13 +91,17 @@ GRADUS_BODY void session_client::refused(std::uint32_t, const std::string& why) 
   changed_.notify_all();
 }
 GRADUS_BODY void session_client::came(std::uint32_t, std::span<const std::byte> frame) {
-  session_frame f = keep_frame(frame);
+  session_frame f = keep_frame(frame, carrier_->limits());
   if (f.head.kind != message_kind::answer)
     raise(status::data_loss, text("a server of sessions has sent ", kind_name(f.head.kind)));
   const std::lock_guard lock(mutex_);
   heard_ = o_.tasks.elapsed();
+  if (f.head.about == answer_codes::let_go || f.head.about == answer_codes::no_session)
+    received_.erase({f.head.incarnation, f.head.sequence});
   const auto w = waiting_.find({f.head.incarnation, f.head.sequence});
-  if (w == waiting_.end() || w->second->is_answered || f.head.about == answer_codes::working) return;
+  if (w == waiting_.end() || w->second->is_answered || f.head.about == answer_codes::working ||
+      f.head.about == answer_codes::let_go)
+    return;
   // The server does not know a session before it has received its first call.
   if (f.head.about == answer_codes::not_heard || (f.head.about == answer_codes::no_session && f.head.sequence == 1)) {
     w->second->is_asked_again = true;
@@ -134,6 +140,7 @@ GRADUS_BODY answered_call session_client::call(session_op op, std::uint64_t sess
     ~forgets() {
       if (!lock.owns_lock()) lock.lock();
       c.waiting_.erase({session, sequence});
+      c.received_.insert({session, sequence});
       lock.unlock();
       c.send(session_op::received, session, sequence, {}, {});
     }
@@ -176,10 +183,12 @@ GRADUS_BODY answered_call session_client::call(session_op op, std::uint64_t sess
                  " s while a call waited (silence_secs, close_secs); ", carrier_->problem(server_node_number)));
     const bool whole = std::exchange(mine.is_asked_again, false);
     lock.unlock();
-    if (whole)
+    if (whole) {
       send(op, session, sequence, said, tensors);
-    else
-      send(is_stopped ? session_op::cancel : session_op::ask, session, sequence, {}, {});
+    } else {
+      if (is_stopped) send(session_op::cancel, session, sequence, {}, {});  // the first one may be lost
+      send(session_op::ask, session, sequence, {}, {});
+    }
     lock.lock();
     changed_.wait_for(lock, o_.retry_secs, [&] {
       return mine.is_answered || mine.is_asked_again || !refused_.empty() || wakes != is_stopped;

@@ -5,6 +5,8 @@
 // however often it is received; its answer is kept until the client has it. A session whose client is silent for
 // `silent_secs` is closed.
 #pragma once
+#include "../base/build.hpp"
+
 #include <cstdint>
 #include <deque>
 #include <functional>

@@ -90,7 +90,7 @@ GRADUS_BODY transport_greeting session_host::greeted(std::span<const std::byte> 
     clients_[node] = {h.client, from.role, tasks_.elapsed()};
   }
   const auto said = bytes_of_said(session_hello{h.client});
-  message_encoder out;
+  message_encoder out(carrier_->limits());
   transport_greeting g{node, {}};
   const session_slices slices(said, {});
   for (const auto piece : out.encode({.kind = message_kind::hello}, slices.slices()))
@@ -99,7 +99,7 @@ GRADUS_BODY transport_greeting session_host::greeted(std::span<const std::byte> 
 }
 
 GRADUS_BODY void session_host::came(std::uint32_t node, std::span<const std::byte> frame) {
-  session_frame f = keep_frame(frame);
+  session_frame f = keep_frame(frame, carrier_->limits());
   const message_head h = f.head;
   if (h.kind != message_kind::call || h.about == 0 || h.about > last_session_op)
     raise(status::data_loss, text("a client of sessions has sent ", kind_name(h.kind), " ", h.about));
@@ -136,8 +136,10 @@ GRADUS_BODY void session_host::note(std::uint32_t node, const message_head& h) {
       constexpr std::size_t most = 10'000;
       if (op == session_op::received && c == calls.end() && h.sequence > s->second->done && calls.size() < most)
         c = calls.emplace(h.sequence, std::make_shared<call>()).first;
+      if (op == session_op::received && (c != calls.end() || h.sequence <= s->second->done))
+        code = answer_codes::let_go;
       if (c == calls.end()) {
-        code = h.sequence <= s->second->done ? answer_codes::working : answer_codes::not_heard;
+        if (h.sequence > s->second->done) code = answer_codes::not_heard;
       } else if (op == session_op::received) {
         bytes_ -= std::exchange(c->second->bytes, 0);
         c->second->answer = {};
@@ -154,7 +156,7 @@ GRADUS_BODY void session_host::note(std::uint32_t node, const message_head& h) {
     }
   }
   if (stopped != nullptr) stopped->stop.cancel("the run was stopped by its client");
-  if (op != session_op::ask) return;
+  if (op == session_op::cancel) return;
   if (answer.empty()) return say(node, h, code);
   const std::span<const std::byte> whole(answer);
   carrier_->send(node, std::span(&whole, 1));
@@ -291,7 +293,7 @@ GRADUS_BODY void session_host::make(job& j) {
       kind = e.kind();
     } catch (...) {
     }
-    message_encoder out;
+    message_encoder out(carrier_->limits());
     const auto said = bytes_of_said(session_answer{.why = error_text(std::current_exception())});
     const session_slices slices(said, {});
     message_head h = j.frame.head;
@@ -331,7 +333,7 @@ GRADUS_BODY std::vector<std::byte> session_host::answer_to(job& j, std::uint64_t
     h.kind = message_kind::answer, h.about = code;
     const auto said = bytes_of_said(a);
     const session_slices slices(said, tensors);
-    message_encoder out;
+    message_encoder out(carrier_->limits());
     std::vector<std::byte> frame;
     const auto pieces = out.encode(h, slices.slices());
     frame.reserve(static_cast<std::size_t>(out.frame_bytes()));
@@ -449,7 +451,7 @@ GRADUS_BODY void session_host::say(std::uint32_t node, const message_head& of, s
   message_head h = of;
   h.kind = message_kind::answer, h.about = code;
   const session_slices slices(said, tensors);
-  message_encoder out;
+  message_encoder out(carrier_->limits());
   carrier_->send(node, out.encode(h, slices.slices()));
 }
 GRADUS_BODY void session_host::refuse(std::uint32_t node, const message_head& of, status kind, const std::string& why) {

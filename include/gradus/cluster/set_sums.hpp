@@ -1,5 +1,7 @@
 // This header sums a set of contributions, for a shard of a parameter server (cluster/update_store.hpp).
 #pragma once
+#include "../base/build.hpp"
+
 #include <cstring>
 #include <span>
 #include <vector>

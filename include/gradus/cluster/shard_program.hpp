@@ -4,6 +4,8 @@
 // so a parameter server has that type as well, though it makes no trainer: each type is registered in a list before
 // main, by its name (shard_maker). A worker sends the name and the recipe, which holds the program's settings.
 #pragma once
+#include "../base/build.hpp"
+
 #include <cstdint>
 #include <functional>
 #include <memory>

@@ -1,6 +1,8 @@
 // A shared_state is a worker's side of its cluster's shared state: it has the shard of each part of the state, and
 // copies the state there and back.
 #pragma once
+#include "../base/build.hpp"
+
 #include <functional>
 #include <span>
 #include <string>

@@ -16,6 +16,8 @@
 // These are not simulated: threads that a program starts by itself or by another task_system than `here.tasks()`, their
 // waits, and the clocks that it reads itself. The same seed gives the same history as long as those make no difference.
 #pragma once
+#include "../base/build.hpp"
+
 #include <cstdint>
 #include <functional>
 #include <string>

@@ -1,8 +1,8 @@
 // The faults of a simulated cluster (simulated.hpp), and their counts.
 #pragma once
-#include <cstdint>
-
 #include "../base/build.hpp"
+
+#include <cstdint>
 
 namespace gradus::inline GRADUS_BUILD {
 

@@ -4,6 +4,8 @@
 // The thread that calls `carry` is the network: it puts due messages into mailboxes, and makes the planned faults.
 // Other threads only draw numbers, and record when something is due. Everything runs by turns (turns.hpp).
 #pragma once
+#include "../base/build.hpp"
+
 #include <exception>
 #include <functional>
 #include <map>
@@ -86,7 +88,7 @@ private:
   random_stream dice_;
   std::vector<node_state> nodes_;
   offered_program program_;
-  message_frames frames_;
+  message_frames frames_{wire_limits::of_this_process()};
   mutable std::mutex mutex_;
   task_condition changed_;
   std::multimap<nanos, std::function<void()>> due_;  // the actions of the network, by right time

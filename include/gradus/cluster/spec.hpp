@@ -8,6 +8,8 @@
 // It can also be made from maps, and from a cluster_def, the form of files and other programs
 // (cluster/cluster_def.hpp).
 #pragma once
+#include "../base/build.hpp"
+
 #include <initializer_list>
 #include <map>
 #include <string>

@@ -1,5 +1,7 @@
 // This header reads the lists of doubles that shards exchange (cluster/update_store.hpp).
 #pragma once
+#include "../base/build.hpp"
+
 #include <span>
 #include <string_view>
 #include <vector>

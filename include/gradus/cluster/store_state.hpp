@@ -1,5 +1,7 @@
 // This header reads a store's state from a list (cluster/update_store.hpp).
 #pragma once
+#include "../base/build.hpp"
+
 #include <span>
 #include <string>
 #include <vector>

@@ -1,5 +1,7 @@
 // The shards of the parameter servers hold the variables of a model: each variable is whole, on one shard.
 #pragma once
+#include "../base/build.hpp"
+
 #include <span>
 #include <string>
 #include <string_view>

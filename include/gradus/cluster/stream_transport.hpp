@@ -5,6 +5,8 @@
 // may be any bytes. The following frames are those of wire.hpp. A stream that ends is made again, after longer and
 // longer waits, unless one side has refused the other. A second stream of a node replaces its first.
 #pragma once
+#include "../base/build.hpp"
+
 #include <algorithm>
 #include <cstdint>
 #include <deque>
@@ -82,7 +84,8 @@ public:
 
   // The frame is valid until read() is called again. A null frame means that there are no more.
   void was_read(const frame_memory* frame);
-  // Called in place of was_read for a frame of more than the transport's frame_limit() bytes, which was not copied.
+  // Called in place of was_read for a frame of more than the transport's frame_limit() bytes, or a hello that is too
+  // large, which was not copied.
   void was_too_large(std::uint64_t bytes);
   void was_written(bool ok);
   // Called last: `said` is the status with which a client's server ended the stream, or its error.
@@ -127,6 +130,7 @@ public:
   void send(std::uint32_t node, std::span<const std::span<const std::byte>> pieces) override;
   std::string problem(std::uint32_t node) const override;
   transport_counts counts() const override;
+  wire_limits limits() const override { return options_.limits; }
 
   // Takes a stream of a peer and begins to read, unless there are too many streams: then it is ended at once.
   void take(std::shared_ptr<frame_stream> s);

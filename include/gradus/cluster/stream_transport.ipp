@@ -52,7 +52,9 @@ GRADUS_BODY void frame_stream::was_read(const frame_memory* frame) {
 }
 GRADUS_BODY void frame_stream::was_too_large(std::uint64_t bytes) {
   of_.hang_up_for(*this, status::resource_exhausted,
-                  text("a message has ", bytes, " bytes, above the limit frame_bytes of ", of_.frame_limit()));
+                  bytes > of_.frame_limit()
+                      ? text("a message has ", bytes, " bytes, above the limit frame_bytes of ", of_.frame_limit())
+                      : text("a first message, a hello, has ", bytes, " bytes, above what one may have"));
 }
 GRADUS_BODY void frame_stream::was_written(bool ok) {
   stream_transport::holding lock(of_.m_);

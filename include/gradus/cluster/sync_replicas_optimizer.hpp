@@ -25,6 +25,8 @@
 //
 // For a training run of a cluster there is the policy sync_replicas (cluster/staleness.hpp) instead.
 #pragma once
+#include "../base/build.hpp"
+
 #include <algorithm>
 #include <deque>
 #include <functional>

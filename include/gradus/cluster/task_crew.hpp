@@ -1,6 +1,8 @@
 // Clusters in one process, on threads (local_cluster.hpp) or in virtual time (simulated.hpp), start their tasks and
 // wait for them by this class.
 #pragma once
+#include "../base/build.hpp"
+
 #include <exception>
 #include <functional>
 #include <string>

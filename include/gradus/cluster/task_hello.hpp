@@ -1,5 +1,7 @@
 // The tasks of a cluster as numbered nodes, and the first messages between two of them.
 #pragma once
+#include "../base/build.hpp"
+
 #include <cstdint>
 #include <span>
 #include <string>

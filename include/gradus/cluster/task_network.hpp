@@ -1,10 +1,10 @@
 // A task_network connects a task to the other tasks of a cluster, whatever carries their messages; a server owns it.
 #pragma once
+#include "../base/build.hpp"
+
 #include <cstdint>
 #include <string>
 #include <vector>
-
-#include "../base/build.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
 

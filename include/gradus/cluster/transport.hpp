@@ -4,13 +4,15 @@
 // again what is not answered. It calls `transport_told` from threads of its own, one call at a time for each
 // connection.
 #pragma once
+#include "../base/build.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "../base/build.hpp"
+#include "wire_limits.hpp"
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
@@ -66,6 +68,8 @@ public:
   // Returns the problem of the connection to this node, as the end of a sentence; empty if there is none.
   virtual std::string problem(std::uint32_t node) const = 0;
   virtual transport_counts counts() const = 0;
+  // Returns the limits of the frames that this side sends and takes.
+  virtual wire_limits limits() const { return {}; }
   // Sends the waiting frames, for at most `secs`, and ends: afterwards nothing is called any more, no thread is left,
   // and ports are free.
   virtual void close(double secs) = 0;

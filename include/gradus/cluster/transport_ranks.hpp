@@ -9,6 +9,8 @@
 // until they are acknowledged. A rank that is silent for too long, or that comes back as another process after it has
 // taken part, ends the cluster: all tasks have to be started again, and go on from the chief's checkpoint.
 #pragma once
+#include "../base/build.hpp"
+
 #include <cstdint>
 #include <deque>
 #include <memory>

@@ -115,6 +115,13 @@ GRADUS_BODY void transport_ranks::take(started& what) {
 // ---- sending
 
 GRADUS_BODY void transport_ranks::add(std::uint32_t to, says what, std::span<const std::byte> bytes) {
+  // It is refused here, in the thread that sends: frames that wait are sent by a thread that can tell nobody.
+  constexpr std::uint64_t front = 2 * wire_alignment;  // the head, and the row of one slice
+  static_assert(wire_head_bytes + wire_row_bytes <= front);
+  if (const std::uint64_t most = carrier_->limits().frame_bytes; most < front || bytes.size() > most - front)
+    raise(status::resource_exhausted,
+          text(nodes_.task, " sends ", bytes.size(), " bytes to ", nodes_.names[to],
+               ", above the limit frame_bytes of ", most, "; raise the transport's .limits.frame_bytes in every task"));
   outgoing o{what, std::make_shared<const std::vector<std::byte>>(bytes.begin(), bytes.end())};
   std::uint64_t number = 0;
   bool is_there = false;
@@ -128,7 +135,7 @@ GRADUS_BODY void transport_ranks::add(std::uint32_t to, says what, std::span<con
   if (is_there) transmit(to, number, o);
 }
 GRADUS_BODY void transport_ranks::transmit(std::uint32_t to, std::uint64_t number, const outgoing& o) {
-  message_encoder encoder;
+  message_encoder encoder(carrier_->limits());
   carrier_->send(to, encoder.encode({.kind = message_kind::push,
                                      .sender = nodes_.me,
                                      .incarnation = boot_,
@@ -137,7 +144,7 @@ GRADUS_BODY void transport_ranks::transmit(std::uint32_t to, std::uint64_t numbe
                                     {{"", dtype::uint8, 0, std::span<const std::byte>(*o.bytes)}}));
 }
 GRADUS_BODY void transport_ranks::say(std::uint32_t to, message_kind kind, std::uint64_t about) {
-  message_encoder encoder;
+  message_encoder encoder(carrier_->limits());
   carrier_->send(to, encoder.encode({.kind = kind, .sender = nodes_.me, .incarnation = boot_, .about = about}));
 }
 GRADUS_BODY void transport_ranks::tell_all(says what, const std::string& why) {
@@ -248,7 +255,7 @@ GRADUS_BODY void transport_ranks::refused(std::uint32_t node, const std::string&
   end(text(nodes_.names[node], " at ", nodes_.addresses[node], " refuses ", nodes_.task, ": ", why));
 }
 GRADUS_BODY void transport_ranks::came(std::uint32_t node, std::span<const std::byte> frame) {
-  message_decoder decoder;
+  message_decoder decoder(carrier_->limits());
   const decoded_message& m = decoder.decode(frame);
   if (node >= peers_.size() || m.head.sender != node)
     raise(status::permission_denied, text("node ", node, " has sent a message in the name of node ", m.head.sender));

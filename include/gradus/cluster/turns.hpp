@@ -13,6 +13,8 @@
 // otherwise, or the second time, in every wait. Joins do not fail; they return when the tasks that are waited for have
 // failed.
 #pragma once
+#include "../base/build.hpp"
+
 #include <condition_variable>
 #include <deque>
 #include <memory>

@@ -20,6 +20,8 @@
 // Workers have the loss of a step and its observations, shards do not: not_finite checks only gradients, and sophia
 // makes its steps without observations.
 #pragma once
+#include "../base/build.hpp"
+
 #include <cmath>
 #include <limits>
 

@@ -16,6 +16,8 @@
 // above a limit resource_exhausted, another version failed_precondition; the message has what came and what was
 // expected.
 #pragma once
+#include "../base/build.hpp"
+
 #include <bit>
 #include <cstdint>
 #include <initializer_list>
@@ -26,6 +28,7 @@
 
 #include "../base/dtype.hpp"
 #include "../base/error.hpp"
+#include "wire_limits.hpp"
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
@@ -97,12 +100,6 @@ struct message_head {
   std::uint64_t about = 0;  // a step, an order or a code, depending on the kind
 
   friend bool operator==(const message_head&, const message_head&) = default;
-};
-
-struct wire_limits {
-  std::uint64_t frame_bytes = std::uint64_t{1} << 30;
-  std::uint32_t slices = 1u << 16;
-  std::uint32_t name_bytes = 1024;
 };
 
 class message_encoder {

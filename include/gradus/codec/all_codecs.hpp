@@ -6,6 +6,8 @@
 //
 // It needs cereal. A program that reads fewer formats lists their codecs: with_codec<flat_binary, safetensors>(...).
 #pragma once
+#include "../base/build.hpp"
+
 #include <type_traits>
 
 #include "cereal.hpp"

@@ -14,6 +14,7 @@ public:
         proof(C::proof),
         checks_itself(C::checks_itself),
         checks_tensors(gradus::checks_tensors<C>),
+        each(name_of_each<C>()),
         encode_(&encode_by<C>),
         decode_(&decode_by<C>),
         state_(std::make_shared<const C>(c)) {}
@@ -24,8 +25,16 @@ public:
   // The properties that the concept `codec` requires.
   std::string_view name, extension, proof;
   bool checks_itself, checks_tensors;
+  std::string_view each;  // of a sharded codec: the name of its shards' codec; else empty
 
 private:
+  template <class C>
+  static constexpr std::string_view name_of_each() {
+    if constexpr (requires(const C& c) { std::remove_cvref_t<decltype(c.each)>::name; })
+      return std::remove_cvref_t<decltype(std::declval<const C&>().each)>::name;
+    else
+      return {};
+  }
   template <class C>
   static encoded encode_by(const void* c, const snapshot& content) {
     return static_cast<const C*>(c)->encode(content);

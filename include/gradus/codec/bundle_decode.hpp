@@ -2,6 +2,10 @@
 // anything is returned. The records are views into the data files; only tensors that are there in pieces are copied
 // together.
 #pragma once
+#include "../base/build.hpp"
+
+#include <set>
+
 #include "bundle_encode.hpp"
 
 namespace gradus::inline GRADUS_BUILD::detail {

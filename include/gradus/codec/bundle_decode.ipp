@@ -1,6 +1,7 @@
 // The bodies of bundle_decode.hpp.
 #pragma once
 #include "../base/body.hpp"
+#include "../store/parallel.hpp"
 #include "bundle_decode.hpp"
 
 namespace gradus::inline GRADUS_BUILD::detail {
@@ -47,6 +48,7 @@ GRADUS_BODY bool bundle_decoder::read_index() {
   // Keys share bytes in the file but not in memory, so their total length is limited to more than any table of
   // TensorFlow's has.
   std::uint64_t key_bytes = 0;
+  bundle_room room{files_.limits.entries};
   status kind = status::data_loss;
   auto problem = table.each([&](std::string_view key, std::span<const std::byte> value) -> std::string {
     if (std::exchange(first, false))
@@ -54,7 +56,12 @@ GRADUS_BODY bool bundle_decoder::read_index() {
     key_bytes += key.size();
     if (key_bytes > file.size() + (std::size_t{8} << 20)) return "its names are too long to be any";
     item i{std::string(key), {}};
-    if (auto why = read_bundle_entry(value, i.entry); !why.empty()) return text("\"", shown(key), "\" ", why);
+    const auto why = read_bundle_entry(value, i.entry, &room);
+    if (room.exceeded) {
+      kind = status::resource_exhausted;
+      return too_many_entries("slices of tensors and extents in them", files_.limits);
+    }
+    if (!why.empty()) return text("\"", shown(key), "\" ", why);
     if (i.entry.slices.empty() && i.entry.shard >= shards_)
       return text("\"", shown(key), "\" is in shard ", i.entry.shard, " of ", shards_);
     if (items_.size() == files_.limits.entries) {
@@ -153,7 +160,7 @@ GRADUS_BODY bool bundle_decoder::take_tensors() {
       elements_of(e, n);
       if (auto problem = read_bundle_variants(bytes, n, crc); !problem.empty()) return refuse_data(i, problem);
     } else {
-      crc = mask(crc32c(bytes));
+      crc = mask(crc32c(bytes, files_.threads));
     }
     if (crc != e.crc) return refuse_data(i, text("its checksum does not fit its ", bytes.size(), " bytes"));
     if (i.key.front() == '\0') {
@@ -195,7 +202,7 @@ GRADUS_BODY bool bundle_decoder::take_strings(const item& i, std::span<const std
 }
 
 GRADUS_BODY bool bundle_decoder::take_wholes() {
-  std::size_t used = 0;
+  std::set<const item*> used;
   for (const auto& i : items_) {
     if (i.entry.slices.empty()) continue;
     // An opaque tensor is put together as rows of bytes, where one more axis is possible.
@@ -221,7 +228,7 @@ GRADUS_BODY bool bundle_decoder::take_wholes() {
       const auto found = slices_.find(bundle_slice_key(i.key, slice));
       if (found == slices_.end()) return refuse_tensor(i, "has a slice that is not there");
       const item& part = *found->second;
-      ++used;
+      if (!used.insert(&part).second) return refuse_tensor(i, "has a slice twice");
       if (part.entry.type != i.entry.type || part.entry.dims.size() != i.entry.dims.size())
         return refuse_tensor(i, "has a slice of another dtype or rank");
       if (!known) continue;
@@ -248,7 +255,7 @@ GRADUS_BODY bool bundle_decoder::take_wholes() {
     if (opaque) whole = opaque_record(i.key, opaque->type, opaque->shape, whole.bytes);
     out_.content.records.push_back(std::move(whole));
   }
-  return used == slices_.size() || refuse("its .index holds slices of tensors that it does not hold");
+  return used.size() == slices_.size() || refuse("its .index holds slices of tensors that it does not hold");
 }
 
 GRADUS_BODY bool bundle_decoder::finish() {

@@ -39,6 +39,10 @@ private:
   static bool takes(const record& r);
   static bool variants_in(const record& r, std::uint32_t& crc);
 
+  // A delta (checkpoint/delta.hpp) may hold some parts of a variable whole, and of others only rows. Where the parts
+  // that it holds whole do not cover the variable, they are stored under their own names.
+  void keep_apart(const snapshot& content);
+
   void add(const record& r, metadata& about);
   void add_part(const record& r, const slice_of& slice, bundle_item& item);
   // Adds a blob as a string scalar, unless the metadata note that it is the bytes of a string tensor that was read.

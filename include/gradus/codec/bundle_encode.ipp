@@ -14,12 +14,28 @@ GRADUS_BODY encoded bundle_encoder::run(const snapshot& original) {
   snapshot content = with_opaque_hidden(original, &takes);
   if (settings_.names) settings_.names->to_tensorflow(content, out_.owned);
   parts_ = with_slots(settings_.parts, content);
+  if (content.about.contains("delta")) keep_apart(content);
   metadata about = content.about;
   for (const auto& r : content.records) add(r, about);
   add_notes(content, about);
   for (const auto& [full, slices] : slices_) check(full, slices);
   lay_out();
   return std::move(out_);
+}
+
+GRADUS_BODY void bundle_encoder::keep_apart(const snapshot& content) {
+  std::map<std::string, std::vector<const slice_of*>> there;
+  for (const auto& r : content.records)
+    if (const auto part = parts_.find(r.name); part != parts_.end())
+      there[part->second.full_name].push_back(&part->second);
+  // Parts that make no sense stay, and are refused as in any checkpoint.
+  std::erase_if(there, [](const auto& whole) {
+    const auto& slices = whole.second;
+    return !std::all_of(slices.begin(), slices.end(), [&](const slice_of* s) {
+      return s->full == slices.front()->full && problem_of(*s).empty();
+    }) || problem_of_tiling(slices).empty();
+  });
+  std::erase_if(parts_, [&](const auto& part) { return there.contains(part.second.full_name); });
 }
 
 GRADUS_BODY void bundle_encoder::refuse(const std::string& why) {

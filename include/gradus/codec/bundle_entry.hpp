@@ -7,6 +7,8 @@
 //            masked), slices 7 { extent 1 { start 1, length 2 } }
 //   strings = a varint for each length, u32 masked CRC-32C of the lengths as u32, then the strings one after another
 #pragma once
+#include "../base/build.hpp"
+
 #include <cstring>
 #include <functional>
 #include <optional>
@@ -75,7 +77,14 @@ bool as_int32(std::uint64_t bits, std::int64_t& n);
 
 std::string read_bundle_header(std::span<const std::byte> message, int& shards, status& kind);
 
-std::string read_bundle_entry(std::span<const std::byte> message, bundle_entry& e);
+// The number of slices, and of extents in them, that may still be read: two bytes of a file become one of them.
+struct bundle_room {
+  std::uint64_t left = 0;
+  bool exceeded = false;
+
+  bool take() { return left != 0 ? (--left, true) : (exceeded = true, false); }
+};
+std::string read_bundle_entry(std::span<const std::byte> message, bundle_entry& e, bundle_room* room = nullptr);
 
 // Computes the number of elements of an entry; returns false if that overflows.
 bool elements_of(const bundle_entry& e, std::uint64_t& n);

@@ -123,9 +123,10 @@ GRADUS_BODY std::string read_bundle_header(std::span<const std::byte> message, i
   return {};
 }
 
-GRADUS_BODY std::string read_bundle_entry(std::span<const std::byte> message, bundle_entry& e) {
+GRADUS_BODY std::string read_bundle_entry(std::span<const std::byte> message, bundle_entry& e, bundle_room* room) {
   constexpr std::size_t most_axes = 254, most_slices = 65536;  // TensorFlow's own limit; more than anyone needs
   std::int64_t type = 0;
+  const auto is_full = [room] { return room != nullptr && !room->take(); };
   const auto extents_of = [](std::span<const std::byte> m, bundle_extent& x) {
     bool has_length = false;
     auto problem = each_field(m, [&](std::uint32_t n, unsigned wire, std::uint64_t v, std::span<const std::byte>) {
@@ -155,11 +156,11 @@ GRADUS_BODY std::string read_bundle_entry(std::span<const std::byte> message, bu
             });
           });
         if (n != 7 || wire != 2) return std::string();
-        if (e.slices.size() == most_slices) return text("more than ", most_slices, " slices");
+        if (e.slices.size() == most_slices || is_full()) return text("more than ", e.slices.size(), " slices");
         auto& slice = e.slices.emplace_back();
         return each_field(m, [&](std::uint32_t k, unsigned w, std::uint64_t, std::span<const std::byte> extent) {
           if (k != 1 || w != 2) return std::string();
-          if (slice.size() == most_axes) return text("a slice of more than ", most_axes, " extents");
+          if (slice.size() == most_axes || is_full()) return text("a slice of more than ", slice.size(), " extents");
           return extents_of(extent, slice.emplace_back());
         });
       });

@@ -15,6 +15,8 @@
 // A running product in float32 has rounding errors that depend on each multiplication: so the float32 value is
 // computed, and read, by repeating the same number of multiplications.
 #pragma once
+#include "../base/build.hpp"
+
 #include <cfloat>
 #include <cmath>
 #include <cstring>

@@ -1,5 +1,7 @@
 // A tensor bundle of this library holds notes beside its tensors, in one string scalar that TensorFlow never reads.
 #pragma once
+#include "../base/build.hpp"
+
 #include <charconv>
 #include <cstring>
 #include <optional>

@@ -9,6 +9,8 @@
 // A plain cereal archive trusts its file: nine bytes that ask for 2^32 floats make it allocate 16 GB. So the archive is
 // read here number by number, and every length is compared with the bytes that are left.
 #pragma once
+#include "../base/build.hpp"
+
 #include <cereal/archives/binary.hpp>
 #include <cereal/archives/portable_binary.hpp>
 #include <cereal/types/map.hpp>

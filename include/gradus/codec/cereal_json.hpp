@@ -41,7 +41,7 @@ struct cereal_json {
     detail::manifest m;
     m.limits = files.limits;
     if (out.problem = read(body, m); m.full()) out.kind = status::resource_exhausted;
-    if (out.ok()) detail::frame_bind(file, body.size(), tensors, std::move(m), out);
+    if (out.ok()) detail::frame_bind(file, body.size(), tensors, std::move(m), out, files.threads);
     return out;
   }
 

@@ -8,6 +8,8 @@
 // It returns a refusal as a value instead of raising it, so that a saver can go on to an older checkpoint, with or
 // without exceptions.
 #pragma once
+#include "../base/build.hpp"
+
 #include <algorithm>
 #include <concepts>
 #include <cstddef>

@@ -23,8 +23,8 @@ struct flash_geometry {
 };
 
 // Returns the whole part as bytes: one record in its first sectors, the rest erased (ones). Raises invalid_argument for
-// blobs, opaque tensors, extents of 2^32 and more, names of 2^16 bytes and more, an image of 2 GiB and more, and a
-// sector that is no multiple of 32; resource_exhausted for too few sectors.
+// blobs (but the one of frozen weights), opaque tensors, extents of 2^32 and more, names of 2^16 bytes and more, an
+// image of 2 GiB and more, and a sector that is no multiple of 32; resource_exhausted for too few sectors.
 std::vector<std::byte> write_flash_image(const snapshot& content, const flash_geometry& geometry = {});
 
 // Returns the newest whole record, whatever its model: older and damaged ones are ignored, as the board ignores them.

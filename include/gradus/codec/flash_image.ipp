@@ -1,6 +1,9 @@
 // The bodies of flash_image.hpp.
 #pragma once
+#include <algorithm>
+
 #include "../base/body.hpp"
+#include "../base/frozen_label.hpp"
 #include "flash_image.hpp"
 #include "frame.hpp"
 
@@ -30,10 +33,45 @@ struct snapshot_state {
 
   template <class List>
   void remembers(List& list) {
-    for (const auto& r : content.records)  // only reads: the store opens nothing here
-      list.tensor(r.name, r.type, r.dims, {const_cast<std::byte*>(r.bytes.data()), r.bytes.size()});
+    for (const auto& r : content.records) {  // only reads: the store opens nothing here
+      if (!is_frozen_weights(r)) {
+        list.tensor(r.name, r.type, r.dims, {const_cast<std::byte*>(r.bytes.data()), r.bytes.size()});
+        continue;
+      }
+      for (std::size_t i = 0; i < r.bytes.size() / 8; ++i)
+        if (const std::uint64_t digest = digest_in(r.bytes, i); !is_said_before(r, i, digest))
+          list.tensor(frozen_label(digest).name(), dtype::uint8, extents{0}, std::span<std::byte>());
+    }
+  }
+  // The blob that says which frozen weights the state is above. A board has a name for each of its digests.
+  static bool is_frozen_weights(const record& r) {
+    return r.blob && r.name == frozen_weights_name && r.bytes.size() % 8 == 0;
+  }
+
+private:
+  static bool is_said_before(const record& r, std::size_t layer, std::uint64_t digest) {
+    for (std::size_t i = 0; i < layer; ++i)
+      if (digest_in(r.bytes, i) == digest) return true;
+    return false;
   }
 };
+// Puts the names of frozen weights together as the blob of a checkpoint.
+inline void join_frozen_weights(decoded& out) {
+  std::vector<std::uint64_t> digests;
+  std::erase_if(out.content.records, [&](const record& r) {
+    std::uint64_t digest = 0;
+    const bool is_label = r.type == dtype::uint8 && r.bytes.empty() && frozen_label::read(r.name, digest);
+    if (is_label) digests.push_back(digest);
+    return is_label;
+  });
+  if (digests.empty()) return;
+  std::sort(digests.begin(), digests.end());
+  std::vector<std::byte> all(8 * digests.size());
+  for (std::size_t i = 0; i < digests.size(); ++i) put_digest(all, i, digests[i]);
+  const auto bytes = std::span<const std::byte>(out.owned.emplace_back(std::move(all)));
+  out.content.records.push_back(
+      {std::string(frozen_weights_name), dtype::uint8, extents{static_cast<std::int64_t>(bytes.size())}, bytes, true});
+}
 
 // Reads the words of the header at a sector's beginning, in the way of the board; returns false if there is no header.
 inline bool flash_header(std::span<const std::byte> image, std::size_t at,
@@ -53,6 +91,10 @@ GRADUS_BODY std::vector<std::byte> write_flash_image(const snapshot& content, co
   detail::check_savable(content);
   std::uint64_t bytes = 0;
   for (const auto& r : content.records) {
+    if (detail::snapshot_state::is_frozen_weights(r)) {
+      bytes += r.bytes.size() / 8 * (sizeof(format::entry) + sizeof(detail::frozen_label) + 4);
+      continue;
+    }
     if (r.blob || r.opaque)
       raise(status::invalid_argument, text("\"", r.name, "\" is ", detail::kind_of(r),
                                            ", which a board's flash has no place for; leave it out of the image"));
@@ -159,6 +201,7 @@ GRADUS_BODY decoded read_flash_image(std::span<const std::byte> image, const rea
     return refuse(status::data_loss, "its header counts other tensors than its record holds");
   if (const auto twice = detail::duplicate_name(out.content.records); !twice.empty())
     return refuse(status::data_loss, text("\"", twice, "\" stands in it twice"));
+  detail::join_frozen_weights(out);
   return out;
 }
 

@@ -8,6 +8,8 @@
 //
 // A file from elsewhere may use these keys for something of its own. That stays metadata, as it was.
 #pragma once
+#include "../base/build.hpp"
+
 #include <charconv>
 #include <optional>
 #include <unordered_map>

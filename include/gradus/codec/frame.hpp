@@ -13,6 +13,8 @@
 // manifest or of a tensor, or by the rule that padding is zero and that tensors follow one another in the manifest's
 // order without holes. docs/formats/checkpoint.md has a worked example.
 #pragma once
+#include "../base/build.hpp"
+
 #include <bit>
 #include <cstring>
 

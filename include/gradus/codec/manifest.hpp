@@ -10,6 +10,8 @@
 // It is published after the files that it names. A checkpoint without one comes from elsewhere; unless its codec has a
 // checksum for every tensor, it is read with a warning that its bytes could not be checked.
 #pragma once
+#include "../base/build.hpp"
+
 #include <charconv>
 
 #include "../store/crc32c.hpp"

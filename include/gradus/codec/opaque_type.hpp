@@ -2,6 +2,8 @@
 // is opaque: it is kept as it is (opaque.hpp). A type that several formats have is called by one name in all of them
 // ("complex64"), any other type by the name in its file: "<U5" of NumPy, "DT_99" of TensorFlow, "F9" of safetensors.
 #pragma once
+#include "../base/build.hpp"
+
 #include <charconv>
 #include <cstdint>
 #include <span>

@@ -6,6 +6,8 @@
 // A checkpoint's path is its stem and the codec's extension: "model-150" and ".safetensors"; its files are named by the
 // stem and a suffix each. TensorFlow's checkpoints have no extension: the path is the stem.
 #pragma once
+#include "../base/build.hpp"
+
 #include <memory>
 #include <set>
 

@@ -1,6 +1,8 @@
 // This header recognizes files of models that are no checkpoints of this library, by their first bytes or by their
 // names, and returns the remedy.
 #pragma once
+#include "../base/build.hpp"
+
 #include <string>
 #include <string_view>
 

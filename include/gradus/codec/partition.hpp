@@ -11,6 +11,8 @@
 // first parts are the longer ones. join_parts also takes parts that were cut along any axes, as long as they cover the
 // tensor once.
 #pragma once
+#include "../base/build.hpp"
+
 #include <charconv>
 #include <cstring>
 #include <optional>

@@ -9,6 +9,8 @@
 // format allows, except that, in contrast to the reference reader (0.8), nothing may occur in a file twice, and nothing
 // may come before the header. The format has no checksums; the saver writes a manifest beside the file.
 #pragma once
+#include "../base/build.hpp"
+
 #include <cstring>
 #include <numeric>
 

@@ -7,6 +7,8 @@
 // have about the same number of bytes. `<stem>.shards` holds their number; the checkpoint's path is that file.
 // (tensor_bundle has shards of its own.)
 #pragma once
+#include "../base/build.hpp"
+
 #include <charconv>
 
 #include "codec.hpp"

@@ -14,6 +14,8 @@
 // bytes before it: a flipped bit or a file that was cut off must not name an older checkpoint. Files without that line
 // (TensorFlow's, those of gradus 0.5.0) are read as they are.
 #pragma once
+#include "../base/build.hpp"
+
 #include <algorithm>
 #include <charconv>
 #include <optional>
@@ -101,6 +103,8 @@ std::string listed_path(const any_file_system& fs, const std::string& directory,
 // or the checkpoint it names does not exist. As in TensorFlow, no other checkpoint is looked for:
 // restore_options::fallback does that.
 std::string latest_checkpoint(const any_file_system& fs, const std::string& directory);
+// Returns whether a path names the newest checkpoint of a directory; an empty path stands for it.
+bool is_newest_checkpoint(const any_file_system& fs, const std::string& directory, std::string_view path);
 
 // Returns the step in a checkpoint's name: "runs/model-150.ckpt" and "model-150" give 150, "model" nothing.
 std::optional<std::int64_t> checkpoint_step(std::string_view path);

@@ -219,6 +219,12 @@ GRADUS_BODY std::string listed_path(const any_file_system& fs, const std::string
   return beside;
 }
 
+GRADUS_BODY bool is_newest_checkpoint(const any_file_system& fs, const std::string& directory, std::string_view path) {
+  if (path.empty()) return true;
+  checkpoint_state s;  // a damaged one does not prevent the evaluation of a checkpoint that is named by its path
+  return !try_read_state(fs, join_path(directory, state_file_name), s) && file_name_of(path) == file_name_of(s.newest);
+}
+
 GRADUS_BODY std::string latest_checkpoint(const any_file_system& fs, const std::string& directory) {
   const auto state = read_state_file(fs, directory);
   if (!state) return {};

@@ -9,6 +9,9 @@
 // (TensorFlow 1.15). In a dense feature, "" and -1 stand for a missing value and give no id; in a ragged feature they
 // are values. Wrong settings and features whose kind does not fit raise invalid_argument.
 #pragma once
+#include "../base/build.hpp"
+
+#include <algorithm>
 #include <charconv>
 #include <functional>
 #include <limits>
@@ -38,6 +41,14 @@ struct feature_need {
   bool one_default = true;  // false: columns of the feature have other defaults too
   bool operator==(const feature_need&) const = default;
 };
+
+namespace detail {
+// Returns whether two lists of default values are the same; NaN, which stands for a missing value, is the same as NaN.
+inline bool same_defaults(const std::vector<float>& a, const std::vector<float>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](float x, float y) { return x == y || (x != x && y != y); });
+}
+}  // namespace detail
 
 // Describes how a column uses a vocabulary file, for a warm start (checkpoint/vocab.hpp). The path is empty if there is
 // no file.

@@ -8,6 +8,8 @@
 // it unchanged. The ids are those of TensorFlow 1.15 (its SparseCross kernel). So columns and ragged features come
 // first in the chain and dense features behind them, and in a dense feature "" and -1 are crossed like any other value.
 #pragma once
+#include "../base/build.hpp"
+
 #include <variant>
 
 #include "categorical_column.hpp"

@@ -72,6 +72,12 @@ GRADUS_BODY void crossed_rule::read(const features& examples, id_lists& out) con
       at[k] = prints[k].begin(r);
       more = more && at[k] < prints[k].end(r);
     }
+    std::int64_t all = 1;
+    for (std::size_t k = 0; k < prints.size() && more; ++k)
+      if (__builtin_mul_overflow(all, static_cast<std::int64_t>(prints[k].end(r) - prints[k].begin(r)), &all) ||
+          all > out.most)
+        raise(status::invalid_argument, text("column \"", name(), "\": example ", r, " of the batch has more than ",
+                                             out.most, " crosses; give more room"));
     while (more) {
       std::uint64_t h = hash_key_;
       for (std::size_t k = 0; k < prints.size(); ++k)

@@ -7,6 +7,8 @@
 // In a graph the table is a variable that is trained: input_layer (feature_layers.hpp) or sparse_embedding
 // (ops/embedding.hpp) makes it. It works as in tf.feature_column (TensorFlow 1.15). Errors are invalid_argument.
 #pragma once
+#include "../base/build.hpp"
+
 #include <cmath>
 #include <optional>
 #include <span>

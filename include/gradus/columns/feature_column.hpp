@@ -10,6 +10,8 @@
 // The columns are in the order of their names, as in TensorFlow's input_layer. Wrong settings and features that do not
 // fit raise invalid_argument.
 #pragma once
+#include "../base/build.hpp"
+
 #include <variant>
 
 #include "../base/sort.hpp"

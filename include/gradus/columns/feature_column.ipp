@@ -35,7 +35,9 @@ GRADUS_BODY void dense_column::read(const features& examples, float* out, std::i
   }
   if (embedding() != nullptr)
     raise(status::invalid_argument, text("column \"", name(), "\": its numbers are in a table; give the table"));
-  const id_lists ids = categorical()->ids(examples);
+  id_lists ids;
+  ids.most = std::int64_t{1} << 20;  // of an example whose columns are crossed; a graph's ids have a room of their own
+  categorical()->ids(examples, ids);
   const std::int64_t n = width();
   for (std::int64_t r = 0; r < ids.rows(); ++r) {
     float* row = out + r * stride;
@@ -60,7 +62,7 @@ GRADUS_BODY void join_needs(std::vector<feature_need>& into, std::vector<feature
                  same->ragged ? ", any number of them" : text(' ', to_text(same->dims)), ", and as ", name_of(n.kind),
                  n.ragged ? ", any number of them" : text(' ', to_text(n.dims))));
     else
-      same->one_default = same->one_default && same->default_value == n.default_value;
+      same->one_default = same->one_default && same_defaults(same->default_value, n.default_value);
   }
 }
 

@@ -15,6 +15,8 @@
 // sparse_linear of ops/embedding.hpp. The functions work as tf.feature_column.input_layer and linear_model (TensorFlow
 // 1.15).
 #pragma once
+#include "../base/build.hpp"
+
 #include <functional>
 #include <string>
 

@@ -16,6 +16,8 @@
 // In the data a feature is a component of its name. It holds numbers; or text, as uint8 with the bytes of a string
 // along the last axis, padded with zeros. All features are dense, so "" and -1 are missing values.
 #pragma once
+#include "../base/build.hpp"
+
 #include <cstring>
 
 #include "../input/datum.hpp"

@@ -71,9 +71,14 @@ GRADUS_BODY void keep_feature(const feature& f, const component& c, tensor_view 
                                          ", ", f.ragged() ? "any number of them" : to_text(f.dims)));
   if (c.type == dtype::float32) std::copy(f.floats.begin(), f.floats.end(), to.mutable_as<float>().begin());
   if (c.type == dtype::int64) std::copy(f.ints.begin(), f.ints.end(), to.mutable_as<std::int64_t>().begin());
-  if (c.type == dtype::int32)
+  if (c.type == dtype::int32) {
+    for (const std::int64_t v : f.ints)
+      if (v != static_cast<std::int32_t>(v))
+        raise(status::invalid_argument,
+              text("feature_layout keeps \"", c.name, "\" as int32, found ", v, "; keep it as int64"));
     std::transform(f.ints.begin(), f.ints.end(), to.mutable_as<std::int32_t>().begin(),
                    [](std::int64_t v) { return static_cast<std::int32_t>(v); });
+  }
 }
 
 }  // namespace gradus::detail
@@ -88,6 +93,10 @@ GRADUS_BODY feature_layout::feature_layout(feature_layout_settings s) : s_(std::
   if (s_.ids_per_example < 1)
     raise(status::invalid_argument,
           text("feature_layout: expected ids_per_example of 1 or more, found ", s_.ids_per_example));
+  for (const auto& [name, n] : s_.ids_of)
+    if (n < 1)
+      raise(status::invalid_argument,
+            text("feature_layout: expected ids_of \"", name, "\" to be 1 or more, found ", n));
   for (const auto& c : s_.input_layer) c.embedding() != nullptr ? add_ids(*c.categorical()) : add_dense(c);
   for (const auto& c : s_.linear_model) c.dense() != nullptr ? add_dense(*c.dense()) : add_ids(*c.categorical());
   for (const auto& c : s_.keep) parts_.push_back(c);
@@ -132,16 +141,22 @@ GRADUS_BODY void feature_layout::operator()(const datum& from, datum& to) const 
 GRADUS_BODY void feature_layout::write(const features& examples, datum& to) const {
   to.conform(parts_, examples.rows());
   write_columns(examples, to);
-  for (const auto& c : s_.keep)
-    if (const feature* f = examples.find(c.name); f != nullptr) detail::keep_feature(*f, c, to[c.name]);
+  for (const auto& c : s_.keep) {
+    const tensor_view part = to[c.name];
+    if (const feature* f = examples.find(c.name); f != nullptr)
+      detail::keep_feature(*f, c, part);
+    else if (part.size_bytes() != 0)
+      std::memset(part.mutable_data(), 0, part.size_bytes());  // `to` may hold an earlier batch
+  }
 }
 
 GRADUS_BODY void feature_layout::write_columns(const features& examples, datum& to) const {
   for (const auto& c : dense_) c.read(examples, to.values<float>(c.name()).data(), c.width());
   id_lists ids;
   for (const auto& c : sparse_) {
-    c.ids(examples, ids);
     const std::int64_t n = room(c);
+    ids.most = n;
+    c.ids(examples, ids);
     ids.pad_ids(n, to.values<std::int64_t>(text(c.name(), "/ids")));
     if (c.weighted()) ids.pad_weights(n, to.values<float>(text(c.name(), "/weights")));
   }

@@ -8,6 +8,8 @@
 // TensorFlow uses it, so ids agree with those of models trained in TensorFlow. It is not a cryptographic hash: a person
 // who chooses the text can make collisions.
 #pragma once
+#include "../base/build.hpp"
+
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -15,8 +17,6 @@
 #include <string_view>
 #include <type_traits>
 #include <utility>
-
-#include "../base/build.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
 

@@ -6,9 +6,12 @@
 //     for (std::size_t i = ids.begin(r); i < ids.end(r); ++i) use(ids.ids[i], ids.weight(i));
 //   const std::vector<std::int64_t> table = ids.padded(4);   // [rows, 4], padded with -1, as a graph takes it
 #pragma once
+#include "../base/build.hpp"
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -23,6 +26,8 @@ struct id_lists {
   std::vector<std::int64_t> splits = {0};  // example r has ids splits[r] to splits[r + 1]
   std::vector<std::int64_t> ids = {};
   std::vector<float> weights = {};  // one for each id; empty: all are 1
+  // The most ids of an example that who fills the lists may add; clear() keeps it.
+  std::int64_t most = std::numeric_limits<std::int64_t>::max();
 
   std::int64_t rows() const { return static_cast<std::int64_t>(splits.size()) - 1; }
   std::size_t begin(std::int64_t r) const { return static_cast<std::size_t>(splits[static_cast<std::size_t>(r)]); }
@@ -44,7 +49,9 @@ struct id_lists {
   std::vector<float> padded_weights(std::int64_t width) const;
   std::vector<float> padded_weights() const { return padded_weights(longest()); }
 
-  bool operator==(const id_lists&) const = default;
+  bool operator==(const id_lists& other) const {
+    return splits == other.splits && ids == other.ids && weights == other.weights;
+  }
 
 private:
   template <class T>

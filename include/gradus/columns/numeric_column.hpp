@@ -8,6 +8,8 @@
 // They work as those of tf.feature_column (TensorFlow 1.15). Wrong settings and features that do not fit raise
 // invalid_argument.
 #pragma once
+#include "../base/build.hpp"
+
 #include <cmath>
 #include <functional>
 #include <memory>

@@ -27,9 +27,9 @@ GRADUS_BODY std::vector<feature_need> numeric_column::needs() const {
 }
 
 GRADUS_BODY bool numeric_column::same_as(const numeric_column& other) const {
-  return key_ == other.key_ &&
-         (o_ == other.o_ || (o_->shape == other.o_->shape && o_->default_value == other.o_->default_value &&
-                             !o_->normalizer_fn && !other.o_->normalizer_fn));
+  return key_ == other.key_ && (o_ == other.o_ || (o_->shape == other.o_->shape &&
+                                                   detail::same_defaults(o_->default_value, other.o_->default_value) &&
+                                                   !o_->normalizer_fn && !other.o_->normalizer_fn));
 }
 
 GRADUS_BODY void numeric_column::read(const features& examples, std::int64_t r, float* to, bool with_normalizer) const {

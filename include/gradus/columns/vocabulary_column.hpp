@@ -8,6 +8,8 @@
 // buckets it gets the default_value, which is -1 by default and which look-ups pass over. TensorFlow 1.15 does the
 // same. The file is read once, when the column is made.
 #pragma once
+#include "../base/build.hpp"
+
 #include <initializer_list>
 #include <unordered_map>
 

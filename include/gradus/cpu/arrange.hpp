@@ -1,6 +1,8 @@
 // These kernels move elements: they copy bytes, so one text serves every dtype of a width. All but range, and pad,
 // which writes some places twice, are divided among threads.
 #pragma once
+#include "../base/build.hpp"
+
 #include <cstring>
 
 #include "../ops/arrange.hpp"

@@ -1,6 +1,8 @@
 // These kernels compute attention for one position, from the keys and values of those before. The sums of an element
 // are those of cpu/attention.hpp, in their order, so that a position has the bits of the pass over all positions.
 #pragma once
+#include "../base/build.hpp"
+
 #include <cstring>
 
 #include "../ops/cached_attention.hpp"

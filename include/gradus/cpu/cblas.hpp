@@ -6,6 +6,8 @@
 // division of work to gradus. OpenBLAS chooses its kernels by the name of the processor and takes slow ones for a name
 // that it does not know, five times slower where measured: OPENBLAS_CORETYPE=SKYLAKEX names one (docs/rooms/cpu.md).
 #pragma once
+#include "../base/build.hpp"
+
 #include <cblas.h>
 
 #include <type_traits>

@@ -10,6 +10,8 @@
 //   chain over (kh, kw, out). Else one chain over (kh, out) for each column ow of places that saw the pixel, and these
 //   are added over ow from +0.
 #pragma once
+#include "../base/build.hpp"
+
 #include <cstring>
 
 #include "../ops/conv.hpp"

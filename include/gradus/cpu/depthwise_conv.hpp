@@ -8,6 +8,8 @@
 // - depthwise_conv2d_input: one chain over (kh, kw) for each of the channels of the result that a channel of the image
 //   has, then these are added in order.
 #pragma once
+#include "../base/build.hpp"
+
 #include <cstring>
 
 #include "../ops/depthwise_conv.hpp"

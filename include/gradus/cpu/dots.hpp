@@ -1,6 +1,8 @@
 // These are matrix products of so few elements that chains over k would leave the machine waiting. Their elements are
 // trees of `dot` instead.
 #pragma once
+#include "../base/build.hpp"
+
 #include <cstdint>
 #include <utility>
 

@@ -2,6 +2,8 @@
 // expression made of them. (The interpreter's sweep is in cpu/interpret.hpp.) Every lane computes the same formula in
 // the same order, so both give the same bits, tails included.
 #pragma once
+#include "../base/build.hpp"
+
 #include <type_traits>
 #include <utility>
 

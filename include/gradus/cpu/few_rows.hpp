@@ -4,6 +4,8 @@
 //
 // An element is one chain of fused multiply-adds over k in order, as everywhere (cpu/tile.hpp).
 #pragma once
+#include "../base/build.hpp"
+
 #include <cstring>
 
 #include "tile.hpp"

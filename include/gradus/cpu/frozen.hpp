@@ -5,6 +5,8 @@
 //
 // One function serves all layers of a kind in a program: they differ in extents, and a board's flash is small.
 #pragma once
+#include "../base/build.hpp"
+
 #include <bit>
 #include <cstddef>
 #include <cstdint>

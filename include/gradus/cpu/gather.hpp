@@ -1,8 +1,11 @@
 // These kernels read rows, and add to rows, by number.
 #pragma once
+#include "../base/build.hpp"
+
 #include <cstring>
 
 #include "../ops/gather.hpp"
+#include "interpret.hpp"
 #include "kernel.hpp"
 #include "number.hpp"
 
@@ -27,7 +30,7 @@ void add_run(T* y, const T* x, std::int64_t n) {
     for (; i + w <= n; i += w) (N::load(y + i) + N::load(x + i)).store(y + i);
     for (; i < n; ++i) y[i] += x[i];
   } else {
-    for (std::int64_t i = 0; i < n; ++i) y[i] = static_cast<T>(y[i] + x[i]);
+    for (std::int64_t i = 0; i < n; ++i) y[i] = (integer<T>(y[i]) + integer<T>(x[i])).v;
   }
 }
 // Rows are prefetched this many ahead, and of a long row only the first lines: the processor guesses the rest. Nothing

@@ -9,6 +9,8 @@
 // op(b), a panel of depth x (columns of a tile) at a time, packed for the first-level cache. Both lie on the stack:
 // about 240 KB, or 20 KB where there is no SIMD.
 #pragma once
+#include "../base/build.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <cstring>

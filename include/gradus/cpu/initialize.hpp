@@ -4,6 +4,8 @@
 //
 // The initializers are those of TensorFlow 1.15's tf.initializers; the random streams are not TensorFlow's.
 #pragma once
+#include "../base/build.hpp"
+
 #include <algorithm>
 #include <vector>
 

@@ -2,6 +2,8 @@
 // in cache. It also has what the interpreter shares with the compiled step (cpu/elementwise.hpp): integers as numbers,
 // and how an expression is walked and divided.
 #pragma once
+#include "../base/build.hpp"
+
 #include <limits>
 #include <type_traits>
 

@@ -17,6 +17,8 @@
 //   const index_range mine = s.share(s.dim(0)); for (r = mine.first; r < mine.last; ...
 // What the pieces are, and the bits of each, may depend on the shape only, never on how many callers there are.
 #pragma once
+#include "../base/build.hpp"
+
 #include <array>
 #include <cstddef>
 #include <cstdint>

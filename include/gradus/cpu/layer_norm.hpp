@@ -5,6 +5,8 @@
 // (squares and products are added by fma). x^ = d * (1 / sqrt(variance + epsilon)), and the forward result is fma(x^,
 // gamma, beta). The gradients of gamma and beta are chains down the columns; dgamma is added up by fma.
 #pragma once
+#include "../base/build.hpp"
+
 #include <array>
 #include <bit>
 

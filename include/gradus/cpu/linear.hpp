@@ -16,6 +16,8 @@
 // converted by N(setting). Sums are the trees of docs/arithmetic.md and matrix products are its chains, so the bits
 // depend on the shapes alone.
 #pragma once
+#include "../base/build.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>

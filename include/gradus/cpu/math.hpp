@@ -8,6 +8,8 @@
 // of the smallest number. Where a thread flushes subnormals to zero, such results are zero, and a subnormal argument
 // counts as zero.
 #pragma once
+#include "../base/build.hpp"
+
 #include <limits>
 
 #include "number.hpp"

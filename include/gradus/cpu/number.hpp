@@ -9,6 +9,8 @@
 // (which give a mask), and, as functions found by their argument: fma sqrt abs copysign min max select round floor.
 // detail::both and detail::either join two masks.
 #pragma once
+#include "../base/build.hpp"
+
 #include <bit>
 #include <cfloat>
 #include <concepts>

@@ -4,6 +4,8 @@
 //
 // oneDNN has threads of its own, those of OpenMP in most builds; OMP_NUM_THREADS=1 leaves the dividing to this library.
 #pragma once
+#include "../base/build.hpp"
+
 #include <oneapi/dnnl/dnnl.h>
 
 #include <type_traits>

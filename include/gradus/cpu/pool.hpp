@@ -1,5 +1,7 @@
 // These are the kernels of pooling. Vector registers hold channels; windows are traversed over (kh, kw).
 #pragma once
+#include "../base/build.hpp"
+
 #include <cstring>
 
 #include "../ops/conv.hpp"

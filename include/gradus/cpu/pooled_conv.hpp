@@ -2,6 +2,8 @@
 // convolution exists only a few rows of a few channels at a time, on the stack. Every number comes from the operations
 // that the separate kernels do, in their order, so the bits are theirs.
 #pragma once
+#include "../base/build.hpp"
+
 #include <cstring>
 
 #include "../ops/pooled_conv.hpp"

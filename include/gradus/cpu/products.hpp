@@ -15,6 +15,8 @@
 //                                           std::int64_t m, std::int64_t n, std::int64_t k, product_into into);
 // which means what gradus::multiply does (cpu/gemm.hpp). cpu/cblas.hpp and cpu/onednn.hpp each define a Library.
 #pragma once
+#include "../base/build.hpp"
+
 #include <limits>
 
 #include "gemm.hpp"

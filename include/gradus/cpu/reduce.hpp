@@ -2,6 +2,8 @@
 // lanes and a tree (cpu/sums.hpp), along earlier axes one chain per column, in order; at most 16 columns of 256 rows or
 // more are trees as well.
 #pragma once
+#include "../base/build.hpp"
+
 #include <cstring>
 #include <limits>
 

@@ -2,6 +2,8 @@
 // first, in order of arrival, and then the rule runs once per distinct row; no other row is read or written unless the
 // rule says so.
 #pragma once
+#include "../base/build.hpp"
+
 #include <bit>
 #include <cstring>
 #include <type_traits>

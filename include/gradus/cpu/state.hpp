@@ -1,5 +1,7 @@
 // These kernels write to variables.
 #pragma once
+#include "../base/build.hpp"
+
 #include <cstring>
 
 #include "../ops/state.hpp"

@@ -1,6 +1,8 @@
 // This header has sums and maxima with one order everywhere, which depends on how many numbers there are, not on the
 // machine's registers. docs/arithmetic.md describes the tree.
 #pragma once
+#include "../base/build.hpp"
+
 #include <cstddef>
 #include <limits>
 #include <utility>

@@ -8,6 +8,8 @@
 // registers of any width give the same bits. cpu/rows.hpp has the rows of a sparse gradient, and cpu/measure.hpp the
 // norms that must be known first.
 #pragma once
+#include "../base/build.hpp"
+
 #include <cmath>
 #include <initializer_list>
 #include <span>

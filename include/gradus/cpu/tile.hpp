@@ -5,6 +5,8 @@
 // lane of a register does what a single number would, so the size of a tile, the width of a register and the division
 // into blocks and shares do not change the bits.
 #pragma once
+#include "../base/build.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>

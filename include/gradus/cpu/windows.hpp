@@ -1,8 +1,8 @@
 // This header says where the windows of convolutions and pools lie in their images.
 #pragma once
-#include <cstdint>
-
 #include "../base/build.hpp"
+
+#include <cstdint>
 
 namespace gradus::inline GRADUS_BUILD::detail {
 

@@ -5,6 +5,8 @@
 //   gradus::any_optimizers both{deep, wide};
 //   gradus::session s{g, both};
 #pragma once
+#include "../base/build.hpp"
+
 #include <functional>
 #include <memory>
 #include <utility>

@@ -1,6 +1,8 @@
 // This header reads values of checkpoints for graphs that did not write them: for an estimator's evaluations,
 // predictions and warm starts, and for get_variable_value.
 #pragma once
+#include "../base/build.hpp"
+
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -22,17 +24,18 @@ const std::string& needed_checkpoint(const std::string& path, const std::string&
 
 // These return the names of a checkpoint's tensors, and one tensor. They raise the errors of reading; variable_in
 // raises not_found, with the names.
-std::vector<std::string> variables_in(const std::string& path, const reader_limits& limits);
-owned_tensor variable_in(const std::string& path, std::string_view name, const reader_limits& limits);
+std::vector<std::string> variables_in(const std::string& path, const checkpoint_reading& how);
+owned_tensor variable_in(const std::string& path, std::string_view name, const checkpoint_reading& how);
 // Returns all tensors of a checkpoint, by name.
-std::vector<std::pair<std::string, owned_tensor>> tensors_in(const std::string& path, const reader_limits& limits);
-// Returns the global step of the newest checkpoint; 0 if there is none, or none that can be read.
-std::int64_t step_in_directory(const std::string& directory);
+std::vector<std::pair<std::string, owned_tensor>> tensors_in(const std::string& path, const checkpoint_reading& how);
+// Returns the global step of the newest checkpoint; 0 if there is none, or none that can be read. A checkpoint of a
+// codec that only a scaffold's saver knows has the step that its name says.
+std::int64_t step_in_directory(const std::string& directory, const checkpoint_reading& how = {});
 
 // Gives all global variables of the session the checkpoint's values under their names; the seed and the position of the
 // random stream get an initial value where the checkpoint has none. Raises not_found for variables that the checkpoint
 // lacks, invalid_argument for another dtype or shape.
-void restore_variables(base_session& s, const std::string& path, std::uint64_t seed, const reader_limits& limits);
+void restore_variables(base_session& s, const std::string& path, std::uint64_t seed, const checkpoint_reading& how);
 
 // Returns a function that warm-starts a session of this graph and logs that; null without a source.
 std::function<void(base_session&)> warm_starter(const estimator_warm_start& from, graph& g,

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "../base/body.hpp"
+#include "../checkpoint/folder.hpp"
 #include "../checkpoint/match.hpp"
 #include "../checkpoint/saver.hpp"
 #include "../codec/detect.hpp"
@@ -22,16 +23,27 @@ GRADUS_BODY const std::string& needed_checkpoint(const std::string& path, const 
   return path;
 }
 
-GRADUS_BODY opened_files opened(const std::string& path, const reader_limits& limits) {
-  const found_checkpoint found = find_checkpoint(path);
+// Raises data_loss if a directory's state file calls the checkpoint its newest, and the checkpoint is of another step
+// than its name says. One that is opened by a path of its own may be called anything.
+inline void refuse_wrong_step(const std::string& path, const snapshot& content) {
+  const std::string problem = wrong_step(path, content);
+  if (!problem.empty() && is_newest_checkpoint(any_file_system(), directory_of(path), path))
+    raise(status::data_loss, text("the checkpoint \"", path, "\" is the newest of its directory, and ", problem));
+}
+
+GRADUS_BODY opened_files opened(const found_checkpoint& found, const reader_limits& limits) {
   opened_files files(found.codec, any_file_system(), found.path, UINT64_MAX, 1, limits);
   if (!files.result().ok())
     raise(files.result().kind, text("cannot read the checkpoint \"", found.path, "\": ", files.result().problem));
+  refuse_wrong_step(found.path, files.result().content);
   return files;
 }
+GRADUS_BODY opened_files opened(const std::string& path, const checkpoint_reading& how) {
+  return opened(find_checkpoint(path, how.own), how.limits);
+}
 
-GRADUS_BODY std::vector<std::string> variables_in(const std::string& path, const reader_limits& limits) {
-  const opened_files files = opened(path, limits);
+GRADUS_BODY std::vector<std::string> variables_in(const std::string& path, const checkpoint_reading& how) {
+  const opened_files files = opened(path, how);
   std::vector<std::string> names;
   for (const record& r : files.result().content.records)
     if (!r.blob) names.push_back(r.name);
@@ -40,25 +52,31 @@ GRADUS_BODY std::vector<std::string> variables_in(const std::string& path, const
 }
 
 GRADUS_BODY std::vector<std::pair<std::string, owned_tensor>> tensors_in(const std::string& path,
-                                                                         const reader_limits& limits) {
-  const opened_files files = opened(path, limits);
+                                                                         const checkpoint_reading& how) {
+  const opened_files files = opened(path, how);
   std::vector<std::pair<std::string, owned_tensor>> all;
   for (const record& r : files.result().content.records)
-    if (!r.blob) all.emplace_back(r.name, const_tensor_view(r.type, r.dims, r.bytes.data()));
+    if (!r.blob && !r.opaque) all.emplace_back(r.name, const_tensor_view(r.type, r.dims, r.bytes.data()));
   return all;
 }
 
-GRADUS_BODY owned_tensor variable_in(const std::string& path, std::string_view name, const reader_limits& limits) {
-  const opened_files files = opened(path, limits);
+GRADUS_BODY owned_tensor tensor_in(const opened_files& files, const std::string& path, std::string_view name) {
   std::vector<std::string> names;
   for (const record& r : files.result().content.records) {
     if (r.blob) continue;
+    if (r.name == name && r.opaque)
+      raise(status::invalid_argument,
+            text("\"", name, "\" in the checkpoint \"", path, "\" is ", opaque_text(*r.opaque),
+                 ", a type that this library carries and does not compute with; convert it where it was made"));
     if (r.name == name) return owned_tensor(const_tensor_view(r.type, r.dims, r.bytes.data()));
     names.push_back(r.name);
   }
   std::sort(names.begin(), names.end());
   raise(status::not_found,
         text("the checkpoint \"", path, "\" has no variable \"", name, "\"; it has: ", listed(names)));
+}
+GRADUS_BODY owned_tensor variable_in(const std::string& path, std::string_view name, const checkpoint_reading& how) {
+  return tensor_in(opened(path, how), path, name);
 }
 
 GRADUS_BODY std::shared_ptr<held_directory> hold_role(const std::string& directory, const std::string& model_dir,
@@ -70,19 +88,25 @@ GRADUS_BODY std::shared_ptr<held_directory> hold_role(const std::string& directo
   }
 }
 
-GRADUS_BODY std::int64_t step_in_directory(const std::string& directory) {
+GRADUS_BODY std::int64_t step_in_directory(const std::string& directory, const checkpoint_reading& how) {
   try {
     const std::string path = latest_checkpoint(any_file_system(), directory);
     if (path.empty()) return 0;
-    return step_in(variable_in(path, "global_step", {}));
+    std::optional<found_checkpoint> found;
+    try {
+      found = find_checkpoint(path, how.own);
+    } catch (const failed_precondition&) {
+      return checkpoint_step(path).value_or(0);
+    }
+    return step_in(tensor_in(opened(*found, how.limits), path, "global_step"));
   } catch (const error&) {
     return 0;
   }
 }
 
 GRADUS_BODY void restore_variables(base_session& s, const std::string& path, std::uint64_t seed,
-                                   const reader_limits& limits) {
-  const found_checkpoint found = find_checkpoint(path);
+                                   const checkpoint_reading& how) {
+  const found_checkpoint found = find_checkpoint(path, how.own);
   std::vector<std::string> random;
   state_list list;
   s.of().for_each_in(collection::global_variables, [&](value v) {
@@ -92,14 +116,15 @@ GRADUS_BODY void restore_variables(base_session& s, const std::string& path, std
     list.tensor(name, to.type, to.dims, to.mutable_bytes());
   });
   if (!random.empty()) {
-    const auto there = variables_in(found.path, limits);
+    const auto there = variables_in(found.path, {found.codec, how.limits});
     for (const std::string& name : random)
       if (std::binary_search(there.begin(), there.end(), name)) {
         const tensor_view to = s.mutable_variable(name);
         list.tensor(name, to.type, to.dims, to.mutable_bytes());
       }
   }
-  any_saver({.limits = limits}, found.codec, any_file_system(), system_clock())
+  if (checkpoint_step(found.path)) opened(found, how.limits);  // raises before anything is changed
+  any_saver({.limits = how.limits}, found.codec, any_file_system(), system_clock())
       .restore(list, found.path, {.ignore_extra = true});
   s.initialize(seed);
 }

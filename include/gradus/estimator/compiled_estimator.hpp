@@ -12,6 +12,8 @@
 // warm_start_from. For an export the model function is called once more. Only `estimator` has hooks of an evaluation,
 // and computes no more predictions than predict_keys asks for.
 #pragma once
+#include "../base/build.hpp"
+
 #include <concepts>
 #include <cstdint>
 #include <functional>
@@ -119,7 +121,7 @@ public:
       raise(status::invalid_argument,
             text("Can not provide both steps (", *o.steps, ") and max_steps (", *o.max_steps, "); give one of them"));
     check_positive("steps", o.steps), check_positive("max_steps", o.max_steps);
-    if (const auto step = o.max_steps ? detail::step_in_directory(model_dir()) : -1;
+    if (const auto step = o.max_steps ? detail::step_in_directory(model_dir(), reading()) : -1;
         o.max_steps && *o.max_steps <= step) {
       trainer_->warn(detail::stood_there(step, *o.max_steps));
       return *this;
@@ -172,15 +174,15 @@ public:
       const model_spec made = Model(*g);
       all.push_back(detail::export_of_model(std::move(g), made));
     }
-    return detail::export_checkpoint(base, path, all, o, config().limits);
+    return detail::export_checkpoint(base, path, all, o, reading());
   }
 
   std::string latest_checkpoint() const { return gradus::latest_checkpoint(any_file_system(), model_dir()); }
   std::vector<std::string> get_variable_names() const {
-    return detail::variables_in(detail::needed_checkpoint(latest_checkpoint(), model_dir()), config().limits);
+    return detail::variables_in(detail::needed_checkpoint(latest_checkpoint(), model_dir()), reading());
   }
   owned_tensor get_variable_value(std::string_view name) const {
-    return detail::variable_in(detail::needed_checkpoint(latest_checkpoint(), model_dir()), name, config().limits);
+    return detail::variable_in(detail::needed_checkpoint(latest_checkpoint(), model_dir()), name, reading());
   }
   const std::string& model_dir() const { return config().model_dir; }
   const run_config& config() const { return trainer_->config(); }
@@ -193,6 +195,7 @@ private:
   std::unique_ptr<Trainer> trainer_, evaluator_;
   std::function<std::unique_ptr<Trainer>()> make_;
 
+  detail::checkpoint_reading reading() const { return {trainer_->codec(), config().limits}; }
   // Returns a trainer that never trains, so that an evaluation does not change the values of a running training.
   Trainer& evaluator() {
     if (evaluator_ == nullptr && make_) evaluator_ = make_();

@@ -15,6 +15,8 @@
 // differs: here only warnings are printed, unless `log` is given; and only one process, with one training at a time,
 // may train into a model_dir.
 #pragma once
+#include "../base/build.hpp"
+
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -56,9 +58,9 @@ struct estimator_options {
   std::string model_dir = {};  // or config.model_dir; neither: a temporary directory, which stays
   run_config config = {};
   estimator_warm_start warm_start_from = {};  // where model_dir has no checkpoint yet
-  any_codec codec = flat_binary{};            // of the checkpoints that train writes
-  session_maker sessions = nullptr;           // null: estimator_sessions()
-  input_stage stage = nullptr;                // null: model_fn reads the output of input_fn
+  any_codec codec = flat_binary{};   // of the checkpoints; flat_binary, safetensors, TensorFlow are also recognized
+  session_maker sessions = nullptr;  // null: estimator_sessions()
+  input_stage stage = nullptr;       // null: model_fn reads the output of input_fn
   std::function<void(const std::string& line)> log = nullptr;
   task_system tasks = {};
 };
@@ -162,9 +164,11 @@ private:
   struct eval_events;
   built build(gradus::mode m, const input_function& input_fn) const;
   built build_to_export(gradus::mode m, const serving_input_function& serving, serving_input& in) const;
-  detail::estimator_creator creator_of(built& b, const std::string& checkpoint) const;
+  detail::estimator_creator creator_of(built& b, const std::string& checkpoint, bool from_warm_start = false) const;
   void run_once(built& b, const std::string& checkpoint, const std::vector<any_hook>& hooks,
                 const std::function<void(monitored_session&)>& body);
+  // How to read a checkpoint for this graph, whose scaffold may have a saver of its own.
+  detail::checkpoint_reading reading_for(const built& b) const;
   // Returns false in a program without protozero whose save_summary_steps is 0: it has no event files.
   bool writes_events() const;
   void write_evaluation(const std::string& logdir, const evaluation_result& found, const std::string& checkpoint,
@@ -173,7 +177,8 @@ private:
   any_params params_;
   estimator_options o_;
   model_function model_fn_;
-  std::vector<std::shared_ptr<eval_events>> events_;
+  detail::checkpoint_reading reading_;
+  std::shared_ptr<eval_events> events_;  // null until an evaluation writes some
   any_batches* running_ = nullptr;
   bool reaches_no_other_ = false;  // sessions are the default, and the cluster's variables are in other processes
 };

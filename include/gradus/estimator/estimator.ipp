@@ -21,6 +21,7 @@
 #include "../train/loop_settings.hpp"
 #include "../train/monitored_session.hpp"
 #include "../train/run_environment.hpp"
+#include "../train/run_log.hpp"
 #include "checkpoint_values.hpp"
 #include "estimator.hpp"
 #include "export_signatures.hpp"
@@ -35,13 +36,7 @@ struct estimator::built {
   value step;
   std::shared_ptr<scaffold> parts;
 };
-// The event files of one directory of evaluations.
-struct estimator::eval_events {
-  std::string logdir;
-  summary_writer<> log;
-  std::int64_t last = std::numeric_limits<std::int64_t>::max();
-  explicit eval_events(const std::string& dir) : logdir(dir), log(dir) {}
-};
+struct estimator::eval_events : detail::evaluation_logs<posix, system_clock> {};
 
 namespace detail {
 
@@ -184,6 +179,12 @@ GRADUS_BODY void estimator::find_model_dir() {
     warn(text("Using temporary folder as model directory: ", path));
   }
   o_.config.model_dir = o_.model_dir;
+  reading_ = {o_.codec, o_.config.limits};
+  o_.warm_start_from = o_.warm_start_from.read_with(o_.codec);
+}
+GRADUS_BODY detail::checkpoint_reading estimator::reading_for(const built& b) const {
+  return b.parts->saver() == nullptr ? reading_
+                                     : detail::checkpoint_reading{b.parts->saver()->codec(), reading_.limits};
 }
 
 GRADUS_BODY void estimator::say(const std::string& line) const {
@@ -236,7 +237,7 @@ GRADUS_BODY estimator& estimator::train(const input_function& input_fn, const es
     raise(status::invalid_argument,
           text("Can not provide both steps (", *o.steps, ") and max_steps (", *o.max_steps, "); give one of them"));
   detail::check_positive("steps", o.steps), detail::check_positive("max_steps", o.max_steps);
-  if (const auto step = o.max_steps ? detail::step_in_directory(o_.model_dir) : -1;
+  if (const auto step = o.max_steps ? detail::step_in_directory(o_.model_dir, reading_) : -1;
       o.max_steps && *o.max_steps <= step) {
     warn(text("Skipping training since max_steps has already saved: global_step is ", step, ", max_steps ",
               *o.max_steps, "; raise max_steps, or give steps"));
@@ -256,6 +257,7 @@ GRADUS_BODY estimator& estimator::train(const input_function& input_fn, const es
         "part of train_op; let train_op be a g.group of the optimizer's op and of these");
   if (!detail::shows(g, "loss")) g.summary_scalar("loss", b.spec.loss);
   g.add_to(collection::losses, b.spec.loss);
+  reading_ = reading_for(b);  // later calls have no saver of a scaffold, and read what it writes
   if (b.parts->saver() == nullptr)
     b.parts->give_saver(
         std::make_shared<detail::any_saver>(detail::saver_options_for(c), o_.codec, any_file_system(), o_.tasks));
@@ -351,7 +353,7 @@ GRADUS_BODY evaluation_result estimator::evaluate(const input_function& input_fn
   if (path.empty())
     warn(text("Could not find trained model in model_dir: ", o_.model_dir, ", running initialization to evaluate."));
   // Looked at now: a training may save another one meanwhile.
-  const bool is_newest = o.checkpoint_path.empty() || file_name_of(path) == file_name_of(latest_checkpoint());
+  const bool is_newest = is_newest_checkpoint(any_file_system(), o_.model_dir, o.checkpoint_path);
 
   built b = build(gradus::mode::evaluate, input_fn);
   graph& g = *b.g;
@@ -401,42 +403,35 @@ GRADUS_BODY void estimator::run_once(built& b, const std::string& checkpoint, co
 GRADUS_BODY void estimator::write_evaluation(const std::string& logdir, const evaluation_result& found,
                                              const std::string& checkpoint, bool is_newest) {
   const std::int64_t step = found.global_step();
-  summary_values all;
   std::string line;
   for (const auto& [name, v] : found) {
     if (v.size() != 1) {
-      line += text(line.empty() ? "" : ", ", name, " = ", v.size(), " numbers, which are not written");
+      line += text(line.empty() ? "" : ", ", name, " = ", v.size(), " numbers, which TensorBoard does not show");
       continue;
     }
     line += text(line.empty() ? "" : ", ", name, " = ", v.number());
-    if (name != "global_step") all.push_back(scalar_summary(name, static_cast<float>(v.number())).front());
   }
   if (writes_events()) {
+    summary_values all = detail::summaries_of(found);
     if (!checkpoint.empty()) all.push_back(text_summary("checkpoint_path", checkpoint).front());
-    std::shared_ptr<eval_events> to;
-    for (const auto& e : events_)
-      if (e->logdir == logdir) to = e;
-    if (to == nullptr)
-      to = events_.emplace_back(std::make_shared<eval_events>(logdir));
-    else
-      to->log.resume();
-    // Events of this step, or of later ones, are dropped; beside them an older checkpoint may be evaluated.
-    if (is_newest && step <= to->last) to->log.start(step);
-    if (is_newest) to->last = step;
-    to->log.add_summary(all, step);
-    to->log.close();
+    if (events_ == nullptr) events_ = std::make_shared<eval_events>();
+    events_->add(logdir, all, step, is_newest);
   }
   say(text("Saving dict for global step ", step, ": ", line));
 }
 
 GRADUS_BODY bool estimator::writes_events() const { return detail::has_protozero || o_.config.save_summary_steps > 0; }
 
-GRADUS_BODY detail::estimator_creator estimator::creator_of(built& b, const std::string& checkpoint) const {
+GRADUS_BODY detail::estimator_creator estimator::creator_of(built& b, const std::string& checkpoint,
+                                                            bool from_warm_start) const {
   const gradus::mode m = b.g->mode();
-  const auto restore = [this, checkpoint, m, seed = o_.config.tf_random_seed](base_session& s) {
+  detail::checkpoint_reading how = reading_for(b);
+  if (from_warm_start)
+    if (const auto& given = o_.warm_start_from.given_codec()) how.own = *given;
+  const auto restore = [checkpoint, m, how = std::move(how), seed = o_.config.tf_random_seed](base_session& s) {
     if (checkpoint.empty()) return false;
     try {
-      detail::restore_variables(s, checkpoint, seed, o_.config.limits);
+      detail::restore_variables(s, checkpoint, seed, how);
     } catch (const not_found& e) {
       detail::raise_modes_disagree(e, m);
     } catch (const invalid_argument& e) {
@@ -477,7 +472,8 @@ GRADUS_BODY std::string estimator::export_all_saved_models(const std::string& ba
                                                            const saved_model_options& o) {
   if (inputs.empty()) detail::raise_no_modes();
   std::string path = o.checkpoint_path.empty() ? latest_checkpoint() : o.checkpoint_path;
-  if (path.empty() && o_.warm_start_from) path = o_.warm_start_from.settings().ckpt_to_initialize_from;
+  const bool from_warm_start = path.empty() && o_.warm_start_from;
+  if (from_warm_start) path = o_.warm_start_from.settings().ckpt_to_initialize_from;
   if (path.empty())
     raise(status::not_found, text("Couldn't find trained model at \"", o_.model_dir, "\": train first"));
   std::vector<built> all;
@@ -488,7 +484,7 @@ GRADUS_BODY std::string estimator::export_all_saved_models(const std::string& ba
     graphs.push_back(
         {all.back().g.get(), detail::signatures_of(all.back().spec, in), {std::string(detail::export_tag(m))}});
   }
-  const auto s = creator_of(all.front(), path).create_session();
+  const auto s = creator_of(all.front(), path, from_warm_start).create_session();
   std::string written = gradus::export_saved_model(
       base, *s, graphs, {.assets_extra = o.assets_extra, .features = o.features, .tasks = o_.tasks});
   say(text("SavedModel written to: ", written));
@@ -501,10 +497,10 @@ GRADUS_BODY std::string estimator::latest_checkpoint() const {
   return gradus::latest_checkpoint(any_file_system(), o_.model_dir);
 }
 GRADUS_BODY std::vector<std::string> estimator::get_variable_names() const {
-  return detail::variables_in(detail::needed_checkpoint(latest_checkpoint(), o_.model_dir), o_.config.limits);
+  return detail::variables_in(detail::needed_checkpoint(latest_checkpoint(), o_.model_dir), reading_);
 }
 GRADUS_BODY owned_tensor estimator::get_variable_value(std::string_view name) const {
-  return detail::variable_in(detail::needed_checkpoint(latest_checkpoint(), o_.model_dir), name, o_.config.limits);
+  return detail::variable_in(detail::needed_checkpoint(latest_checkpoint(), o_.model_dir), name, reading_);
 }
 
 // ---- predict

@@ -7,6 +7,8 @@
 // It is called once for each train, evaluate and predict, with those of the mode, the estimator's params and its
 // run_config that it takes, in this order.
 #pragma once
+#include "../base/build.hpp"
+
 #include <concepts>
 #include <functional>
 #include <initializer_list>

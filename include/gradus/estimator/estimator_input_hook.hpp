@@ -11,6 +11,8 @@
 // run_config says. Every call of train continues at the position in the input's checkpoint, where the last call ended;
 // after a process was killed, at the position that belongs to the model's checkpoint.
 #pragma once
+#include "../base/build.hpp"
+
 #include <memory>
 #include <utility>
 

@@ -14,6 +14,8 @@
 // TensorFlow differs: here `optimizers` lists those whose train ops are in the graph, since a session needs them; and a
 // loss whose number of elements depends on the batch raises at once, where TensorFlow fails when it runs.
 #pragma once
+#include "../base/build.hpp"
+
 #include <map>
 #include <memory>
 #include <string>

@@ -1,12 +1,16 @@
 // This header has the numbers of an estimator's evaluation, by name.
 #pragma once
+#include "../base/build.hpp"
+
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
+#include "../summary/event.hpp"
 #include "owned_tensor.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
@@ -30,6 +34,14 @@ private:
   std::map<std::string, owned_tensor, std::less<>> all_;
   std::int64_t step_ = 0;
 };
+
+namespace detail {
+// Returns what an evaluation's event holds: a scalar for a metric of one number, and a tensor, as TensorFlow's, for an
+// array, which TensorBoard does not show.
+std::vector<summary_value> summaries_of(const evaluation_result& r);
+// Returns the evaluations in the event files of a directory, by step; none for a directory that is not there.
+std::map<std::int64_t, evaluation_result> evaluations_in(const std::string& eval_dir);
+}  // namespace detail
 
 }  // namespace gradus
 

@@ -3,6 +3,8 @@
 //
 //   .export_outputs = {{"serving_default", gradus::classification_output(probabilities, classes)}}
 #pragma once
+#include "../base/build.hpp"
+
 #include <map>
 #include <string>
 #include <string_view>

@@ -1,6 +1,8 @@
 // This header makes the signatures of an estimator's exported graphs, and exports the model of a compiled estimator,
 // whose graph is not kept and is built once more for each mode.
 #pragma once
+#include "../base/build.hpp"
+
 #include <map>
 #include <memory>
 #include <string>
@@ -8,10 +10,10 @@
 #include <vector>
 
 #include "../ops/model.hpp"
-#include "../store/reader_limits.hpp"
 #include "../train/export_saved_model.hpp"
 #include "estimator_spec.hpp"
 #include "serving_input.hpp"
+#include "warm_start_source.hpp"
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
@@ -36,7 +38,7 @@ model_to_export export_of_model(std::unique_ptr<graph> g, const model_spec& made
 // Writes graphs with the tensors of a checkpoint. Raises the errors of reading it, and of gradus::export_saved_model.
 std::string export_checkpoint(const std::string& base, const std::string& checkpoint,
                               const std::vector<model_to_export>& models, const saved_model_options& o,
-                              const reader_limits& limits);
+                              const checkpoint_reading& how);
 
 }  // namespace gradus::detail
 

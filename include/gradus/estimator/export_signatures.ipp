@@ -90,9 +90,9 @@ GRADUS_BODY model_to_export export_of_model(std::unique_ptr<graph> g, const mode
 
 GRADUS_BODY std::string export_checkpoint(const std::string& base, const std::string& checkpoint,
                                           const std::vector<model_to_export>& models, const saved_model_options& o,
-                                          const reader_limits& limits) {
+                                          const checkpoint_reading& how) {
   if (models.empty()) raise_no_modes();
-  const auto tensors = tensors_in(checkpoint, limits);
+  const auto tensors = tensors_in(checkpoint, how);
   state_list state;
   for (const auto& [name, t] : tensors)
     state.tensor(name, t.type, t.dims, std::span(const_cast<std::byte*>(t.data), t.size_bytes()));

@@ -7,6 +7,8 @@
 // An exporter of your own is any type with `name()` and `export_model(const export_call&)`, which returns the path of
 // its export, or an empty one.
 #pragma once
+#include "../base/build.hpp"
+
 #include <concepts>
 #include <functional>
 #include <initializer_list>
@@ -121,7 +123,8 @@ struct best_exporter_options {
   std::string event_dir = "eval";
 };
 // Exports after the first evaluation, and after each that is better than all before. It reads the results of an earlier
-// process, at earlier steps, from the events of evaluations.
+// process, at earlier steps, from the events of evaluations. Those that `compare` cannot compare, since they have fewer
+// metrics (not_found), are passed over.
 class best_exporter {
 public:
   // Raises the errors of latest_exporter; export_model raises not_found for results without a loss.

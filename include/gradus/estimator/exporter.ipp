@@ -5,7 +5,6 @@
 
 #include "../base/body.hpp"
 #include "../train/export_saved_model.hpp"
-#include "../train/hooks/early_stopping_hook.hpp"
 #include "exporter.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
@@ -37,6 +36,20 @@ GRADUS_BODY void keep_newest_exports(const std::string& base, std::optional<int>
 GRADUS_BODY bool loss_is_smaller(const evaluation_result& best, const evaluation_result& now) {
   return now["loss"] < best["loss"];
 }
+
+// Events need not hold every metric of this evaluation: an older program wrote no arrays, and had other metrics.
+GRADUS_BODY bool is_comparable(const std::function<bool(const evaluation_result&, const evaluation_result&)>& compare,
+                               const evaluation_result& earlier, const evaluation_result& now) {
+  const bool has_all =
+      std::all_of(now.begin(), now.end(), [&](const auto& metric) { return earlier.contains(metric.first); });
+  if (has_all) return true;
+  try {
+    compare(earlier, now);
+    return true;
+  } catch (const not_found&) {
+    return false;
+  }
+}
 }  // namespace detail
 
 GRADUS_BODY latest_exporter::latest_exporter(std::string name, exporter_options o)
@@ -67,12 +80,10 @@ GRADUS_BODY best_exporter::best_exporter(std::string name, best_exporter_options
 GRADUS_BODY std::string best_exporter::export_model(const export_call& c) {
   if (!o_.event_dir.empty() && read_ != c.model_dir) {
     read_ = c.model_dir, best_.reset();
-    for (const auto& [step, metrics] : read_eval_metrics(join_path(c.model_dir, o_.event_dir))) {
+    for (auto& [step, earlier] : detail::evaluations_in(join_path(c.model_dir, o_.event_dir))) {
       if (step >= c.eval_result.global_step())
         break;  // results of this evaluation, and of later steps, which are not of this run
-      evaluation_result earlier;
-      for (const auto& [tag, v] : metrics) earlier.set(tag, const_tensor_view(std::span<const float>(&v, 1), {}));
-      earlier.set_global_step(step);
+      if (!detail::is_comparable(o_.compare, earlier, c.eval_result)) continue;
       if (!best_ || o_.compare(*best_, earlier)) best_ = std::move(earlier);
     }
   }

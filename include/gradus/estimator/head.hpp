@@ -16,6 +16,8 @@
 // Graphs hold numbers and no strings. So a label that is a string is replaced by its number before it enters a graph
 // (canned/canned_input.hpp), and predicted classes are numbers: class_names returns their names.
 #pragma once
+#include "../base/build.hpp"
+
 #include <functional>
 #include <memory>
 #include <optional>

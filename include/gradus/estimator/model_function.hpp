@@ -8,6 +8,8 @@
 // Give the types of the arguments, or the type of the result: for a lambda with `auto` in both, the compiler
 // instantiates the body before it knows which arguments fit.
 #pragma once
+#include "../base/build.hpp"
+
 #include <functional>
 #include <memory>
 #include <tuple>

@@ -6,6 +6,8 @@
 //
 // Where there is exactly one, it is that value by itself: `gradus::value y = labels;`.
 #pragma once
+#include "../base/build.hpp"
+
 #include <initializer_list>
 #include <string>
 #include <string_view>

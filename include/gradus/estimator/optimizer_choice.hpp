@@ -9,6 +9,8 @@
 // every row), as in get_optimizer_instance of tf.estimator (1.15). Each graph gets an optimizer of its own: the nodes
 // that an object has made in one graph are not used in the next.
 #pragma once
+#include "../base/build.hpp"
+
 #include <functional>
 #include <memory>
 #include <string>

@@ -1,5 +1,7 @@
 // An owned_tensor owns its numbers: an estimator returns it, and it outlives the session.
 #pragma once
+#include "../base/build.hpp"
+
 #include <memory>
 #include <vector>
 

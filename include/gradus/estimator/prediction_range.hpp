@@ -4,6 +4,8 @@
 //   for (const gradus::prediction& p : est.predict(input_fn))
 //     std::printf("%d\n", p["classes"].as<std::int32_t>()[0]);
 #pragma once
+#include "../base/build.hpp"
+
 #include <iterator>
 #include <memory>
 #include <string>

@@ -4,6 +4,8 @@
 //   auto serving = gradus::raw_serving_input({{"x", float32, {4}}});       // a placeholder [batch, 4], named "x"
 //   digits.export_saved_model("export/digits", serving);
 #pragma once
+#include "../base/build.hpp"
+
 #include <functional>
 #include <map>
 #include <optional>

@@ -32,6 +32,8 @@
 // `evaluated` beside its events names the checkpoint that was evaluated and exported last. Delete the file and the
 // events to have that checkpoint evaluated again.
 #pragma once
+#include "../base/build.hpp"
+
 #include <cstdint>
 #include <functional>
 #include <string>

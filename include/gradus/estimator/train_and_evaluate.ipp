@@ -95,11 +95,8 @@ private:
     const auto step = checkpoint_step(checkpoint);
     // What is recorded was exported, too; an earlier step is of a training that began anew.
     if (step && last_step_ && *step <= *last_step_) return found;
-    const auto all = read_eval_metrics(memory_);
-    if (!step || !all.contains(*step)) return found;
-    for (const auto& [tag, v] : all.at(*step)) found.set(tag, const_tensor_view(std::span<const float>(&v, 1), {}));
-    found.set_global_step(*step);
-    return found;
+    const auto all = evaluations_in(memory_);
+    return step && all.contains(*step) ? all.at(*step) : found;
   }
 
   void warn(const std::string& line) {

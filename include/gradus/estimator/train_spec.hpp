@@ -3,6 +3,8 @@
 //   gradus::train_spec training(input_fn, {.max_steps = 20'000});
 //   gradus::eval_spec evaluating(eval_input_fn, {.steps = {}, .throttle_secs = 60});
 #pragma once
+#include "../base/build.hpp"
+
 #include <cstdint>
 #include <optional>
 #include <string>

@@ -3,6 +3,8 @@
 //
 //   make_estimator<model>(adam{}, estimator_warm_start(old), run_config{.model_dir = "runs/after"});
 #pragma once
+#include "../base/build.hpp"
+
 #include <optional>
 #include <string>
 #include <utility>
@@ -13,18 +15,24 @@
 namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
-// find_checkpoint finds a checkpoint by its path, and the codec that wrote it: flat_binary, safetensors, TensorFlow's,
-// or one of these sharded. It raises the errors of detect_checkpoint.
+// How a program reads checkpoints: those of its own codec by that codec, with its settings; others by the one that is
+// detected.
+struct checkpoint_reading {
+  any_codec own = flat_binary{};
+  reader_limits limits = {};
+};
+// find_checkpoint finds a checkpoint by its path, and the codec that reads it: `own` if it wrote it, else flat_binary,
+// safetensors, TensorFlow's, or one of these sharded. It raises the errors of detect_checkpoint.
 struct found_checkpoint {
   std::string path;
   any_codec codec;
 };
-found_checkpoint find_checkpoint(const std::string& path);
+found_checkpoint find_checkpoint(const std::string& path, const any_codec& own = flat_binary{});
 }  // namespace detail
 
 // Given a path (of a checkpoint, of a directory with checkpoints, or of an exported SavedModel), it restores the
-// trainable variables; given settings, those that they choose. The format at a path is detected; the policy
-// warm_start_from{path, codec} names it.
+// trainable variables; given settings, those that they choose. The format at a path is detected, or is that of the
+// estimator's codec; the policy warm_start_from{path, codec} names another one.
 class estimator_warm_start {
 public:
   using policy_for = kind::warm_start;
@@ -38,6 +46,12 @@ public:
   explicit operator bool() const { return settings_.has_value(); }
   const warm_start_settings& settings() const { return *settings_; }
   const std::optional<any_codec>& given_codec() const { return codec_; }
+  // Returns the same source, read by a program with this codec of its own.
+  estimator_warm_start read_with(any_codec own) const {
+    estimator_warm_start w = *this;
+    w.own_ = std::move(own);
+    return w;
+  }
 
   // Returns the settings with the path of the checkpoint, and the codec that reads it. Raises invalid_argument for an
   // empty path, and the errors of detect_checkpoint.
@@ -56,6 +70,7 @@ public:
 private:
   std::optional<warm_start_settings> settings_;
   std::optional<any_codec> codec_;
+  any_codec own_ = flat_binary{};
 };
 
 }  // namespace gradus

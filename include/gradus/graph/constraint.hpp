@@ -10,6 +10,8 @@
 // no gradient, still accumulating) does not apply the constraint either. A gradient that comes as rows is refused, as
 // in TensorFlow 1.x. run/constrain.hpp has the arithmetic.
 #pragma once
+#include "../base/build.hpp"
+
 #include <initializer_list>
 
 #include "../base/shape.hpp"

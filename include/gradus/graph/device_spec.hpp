@@ -5,6 +5,8 @@
 //   spec.task = 3;
 //   spec.to_string();                                                // "/job:ps/task:3/device:CPU:0"
 #pragma once
+#include "../base/build.hpp"
+
 #include <string>
 #include <string_view>
 

@@ -2,6 +2,8 @@
 // a graph; if the compiler runs it, the result is frozen and compiled, if the program runs it, it is interpreted. Both
 // have the same nodes, in the same order, and the same numbers.
 #pragma once
+#include "../base/build.hpp"
+
 #include <bit>
 #include <initializer_list>
 #include <span>
@@ -75,12 +77,14 @@ struct graph {
   }
   // Returns memory that lasts between steps. It is named in its scope ("Variable" if the name is empty), and the name
   // is made unique as TensorFlow does: w, w_1, ...
-  [[gnu::cold]] constexpr value variable(std::string_view name, const shape& dims, const variable_options& o = {}) {
+  [[gnu::cold]] constexpr value variable(std::string_view name, const shape& dims, variable_options o = {}) {
+    if (!is_float(o.type) && !is_16_bit_float(o.type) && o.init.kind == initializer::variance_scaling)
+      o.init = zeros;  // as in TensorFlow, numbers that are not drawn begin with 0
     if (is_batched(dims)) refuse("variable \"", name, "\" cannot have a batch extent: ", dims);
     if (const char* problem = detail::initializer_problem(o.init, dims, o.type))
       refuse("variable \"", name, "\" ", dims, ": ", problem);
-    const auto words =
-        to_words(variable_attr{o.trainable, o.local, o.init.kind, o.init.a, o.init.b, o.init.fan, o.init.distribution});
+    const auto words = to_words(variable_attr{o.trainable && !o.local, o.local, o.init.kind, o.init.a, o.init.b,
+                                              o.init.fan, o.init.distribution});
     const value v = leaf(variable_card, name.empty() ? "Variable" : name, dims, o.type, words.data(),
                          static_cast<int>(words.size()));
     if (o.constraint) add_constraint(v, name, o.constraint);
@@ -88,8 +92,10 @@ struct graph {
     if (o.trainable && !o.local) add_to(collection::trainable_variables, v);
     return v;
   }
-  // Returns a constant of one value everywhere, or of as many values as the shape holds.
+  // Returns a constant of one value everywhere, or of as many values as the shape holds. A value that the type cannot
+  // hold is refused: 0.5 or 300 as uint8.
   constexpr value constant(double fill, dtype type = float32, const shape& dims = {}) {
+    if (!can_hold(type, fill)) fill = refuse_number(type);
     const auto bits = std::bit_cast<std::array<int, 2>>(fill);
     return leaf(constant_card, {}, dims, type, bits.data(), 2);
   }
@@ -105,6 +111,7 @@ struct graph {
     if (finalized_) refuse_finalized("Const");
     const int at = ints.count;
     for (double d : list) {
+      if (!can_hold(type, d)) d = refuse_number(type);
       const auto bits = std::bit_cast<std::array<int, 2>>(d);
       ints.append(bits.data(), 2);
     }
@@ -252,6 +259,13 @@ private:
   detail::seq<int> waits_;  // control_dependencies
   bool finalized_ = false;
 
+  [[gnu::cold, gnu::noinline]] constexpr double refuse_number(dtype type) {
+    refuse("constant: ", type,
+           " cannot hold this number; cast the tensor that it stands beside, or give a whole number "
+           "in the range of ",
+           type);
+    return 0;
+  }
   constexpr value made(const node& n) {
     nodes.push(n);
     if (placer_.now != nullptr) placer_.now->place(*placer_.now, *this, nodes.count - 1);

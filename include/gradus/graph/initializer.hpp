@@ -78,6 +78,13 @@ namespace detail {
 constexpr const char* initializer_problem(const initializer& i, const shape& dims, dtype type = dtype::float32) {
   if (is_16_bit_float(type) && i.kind != initializer::constant && i.kind != initializer::from_value)
     return "numbers of 16 bits are not drawn; begin with zeros, or with a cast of float32 (variable_from)";
+  const bool draws = i.kind == initializer::uniform || i.kind == initializer::normal ||
+                     i.kind == initializer::truncated_normal || i.kind == initializer::orthogonal;
+  if (!is_float(type) && !is_16_bit_float(type) && draws)
+    return "only numbers of 32 or 64 bits with a fraction are drawn; begin with zeros or a constant, or with a cast of "
+           "float32 (variable_from)";
+  if (i.kind == initializer::constant && !can_hold(type, static_cast<double>(i.a)))
+    return "the constant is no number of this type";
   switch (i.kind) {
   case initializer::constant:
   case initializer::uniform:

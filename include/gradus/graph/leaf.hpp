@@ -1,5 +1,7 @@
 // The leaves of a graph: what placeholders, variables and constants are made of, and the outputs at its other end.
 #pragma once
+#include "../base/build.hpp"
+
 #include <string_view>
 
 #include "constraint.hpp"

@@ -1,8 +1,8 @@
 // The mode is what a graph is built for, as in TensorFlow's model_fn. Dropout and batch_norm depend on it.
 #pragma once
-#include <string_view>
-
 #include "../base/build.hpp"
+
+#include <string_view>
 
 namespace gradus::inline GRADUS_BUILD {
 

@@ -1,6 +1,8 @@
 // A name_table stores each name of a graph once, finds it by its text, and makes it unique in its scope as TensorFlow
 // does. A name is the offset of its characters, which end with a NUL.
 #pragma once
+#include "../base/build.hpp"
+
 #include <string_view>
 #include <utility>
 

@@ -1,5 +1,7 @@
 // A graph consists of nodes that name an op by the address of its card, and of edges by the numbers of nodes.
 #pragma once
+#include "../base/build.hpp"
+
 #include <array>
 #include <bit>
 #include <cstddef>

@@ -8,6 +8,8 @@
 // completed by a device string around the block; a function around the block then gets that. cluster/device_setter.hpp
 // has the function of parameter servers. Graphs that the compiler builds accept none.
 #pragma once
+#include "../base/build.hpp"
+
 #include <functional>
 #include <string>
 #include <string_view>

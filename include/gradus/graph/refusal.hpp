@@ -1,6 +1,8 @@
 // This header builds the message with which a graph is refused, in the compiler and in the program: words, numbers,
 // shapes.
 #pragma once
+#include "../base/build.hpp"
+
 #include <string_view>
 
 #include "../base/dtype.hpp"

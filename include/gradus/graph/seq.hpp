@@ -2,10 +2,10 @@
 // expensive pass needs 2.8 times the steps that it needs with this class (clang), so graphs and passes use seq to grow
 // arrays, and raw pointers to read them.
 #pragma once
+#include "../base/build.hpp"
+
 #include <type_traits>
 #include <utility>
-
-#include "../base/build.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
 

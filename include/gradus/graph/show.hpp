@@ -10,6 +10,8 @@
 //
 // A graph after fusion can be shown too: a fused node is one node under the name of its last op.
 #pragma once
+#include "../base/build.hpp"
+
 #include <string>
 #include <string_view>
 #include <unordered_set>

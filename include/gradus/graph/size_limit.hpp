@@ -5,6 +5,8 @@
 // A batch is known only when a step runs. Kernels multiply it in 64 bits: k * batch counts as k here, and
 // step_machine::bind refuses a batch that is no int itself.
 #pragma once
+#include "../base/build.hpp"
+
 #include <cstdint>
 #include <limits>
 

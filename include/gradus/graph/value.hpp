@@ -1,6 +1,8 @@
 // A value is a tensor while a graph is built: a node of the graph. An empty value belongs to no node; an op that is
 // given one raises an error that says so.
 #pragma once
+#include "../base/build.hpp"
+
 #include <type_traits>
 
 #include "../base/error.hpp"

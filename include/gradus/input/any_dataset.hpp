@@ -8,6 +8,8 @@
 // pointer, and making an any_dataset costs one allocation. It can be copied if the dataset in it can be copied (one
 // with prefetch's thread cannot).
 #pragma once
+#include "../base/build.hpp"
+
 #include <concepts>
 #include <memory>
 #include <type_traits>

@@ -1,5 +1,7 @@
 // batch puts n elements at a time together. A trainer consumes batches.
 #pragma once
+#include "../base/build.hpp"
+
 #include <cstdint>
 #include <span>
 #include <string>

@@ -15,6 +15,8 @@
 // A position does not hold the kept elements, but the source's position when filling began: restoring it reads the
 // source again up to the same place, unless the file is whole.
 #pragma once
+#include "../base/build.hpp"
+
 #include <array>
 #include <cstdio>
 #include <functional>

@@ -1,11 +1,11 @@
 // These functions compute the cardinality of a stage from that of its source: the number of elements of an iteration,
 // infinite_cardinality or unknown_cardinality.
 #pragma once
+#include "../base/build.hpp"
+
 #include <algorithm>
 #include <cstdint>
 #include <limits>
-
-#include "../base/build.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
 

@@ -9,6 +9,8 @@
 //
 // docs/formats/criteo.md has the details.
 #pragma once
+#include "../base/build.hpp"
+
 #include <cmath>
 
 #include "dataset.hpp"

@@ -7,6 +7,8 @@
 // the field unchanged. Records of numbers are parsed straight into the caller's rows, batch after batch, without an
 // allocation. docs/formats/csv.md has the dialect.
 #pragma once
+#include "../base/build.hpp"
+
 #include <cctype>
 #include <concepts>
 #include <optional>

@@ -1,5 +1,7 @@
 // This header has the concepts that define a dataset; stage.hpp describes them in words.
 #pragma once
+#include "../base/build.hpp"
+
 #include <concepts>
 #include <cstddef>
 #include <cstdint>

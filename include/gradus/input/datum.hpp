@@ -5,6 +5,8 @@
 // A datum keeps its memory when it is used again, so a loop that reuses one allocates nothing once it has held the
 // largest element.
 #pragma once
+#include "../base/build.hpp"
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

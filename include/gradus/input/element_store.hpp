@@ -1,6 +1,8 @@
 // An element_store holds many elements: in one block if all have the same size, else each in memory of its own. It
 // grows with the number of elements, so a large buffer over a small source takes little memory.
 #pragma once
+#include "../base/build.hpp"
+
 #include <cstring>
 
 #include "stage.hpp"

@@ -10,6 +10,8 @@
 // The same calls always give the same bytes, since keys are written in the order in which they were added, or sorted.
 // (TensorFlow writes a protobuf map, whose order differs from run to run.)
 #pragma once
+#include "../base/build.hpp"
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

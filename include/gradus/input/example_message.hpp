@@ -1,6 +1,8 @@
 // This header reads one tf.train.Example in place, from the bytes of a record: it finds the lists of the wanted keys
 // and reads their values. It copies nothing but values; malformed bytes are an error with the example's name.
 #pragma once
+#include "../base/build.hpp"
+
 #include <bit>
 #include <cstddef>
 #include <cstdint>

@@ -6,6 +6,8 @@
 //                           {"words", var_len_feature{feature_kind::text}},
 //                           {"terms", sparse_feature{"ids", "weights", float32, 10000}}};
 #pragma once
+#include "../base/build.hpp"
+
 #include <concepts>
 #include <cstddef>
 #include <cstdint>

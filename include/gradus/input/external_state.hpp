@@ -1,6 +1,8 @@
 // Some streams depend on state that a position does not hold: a generator of the program, or a function with state of
 // its own.
 #pragma once
+#include "../base/build.hpp"
+
 #include <string>
 #include <string_view>
 #include <utility>

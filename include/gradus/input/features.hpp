@@ -6,6 +6,8 @@
 //   for (std::int64_t r = 0; r < batch.rows(); ++r)
 //     for (std::size_t i = f.begin(r); i < f.end(r); ++i) use(f.texts[i]);
 #pragma once
+#include "../base/build.hpp"
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

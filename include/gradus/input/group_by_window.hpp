@@ -6,6 +6,8 @@
 //                    [](std::int64_t, any_dataset window) { return std::move(window).batch(16); },
 //                    [](std::int64_t) { return 16; })
 #pragma once
+#include "../base/build.hpp"
+
 #include <map>
 
 #include "elements.hpp"

@@ -10,6 +10,8 @@
 // Files may be gzipped, which the reader detects from their content. Every length is checked before it is used: a
 // damaged or hostile file gets a clear error, and no more memory than its own bytes can account for.
 #pragma once
+#include "../base/build.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cstddef>

@@ -5,6 +5,8 @@
 // The loop begins at the dataset's position and consumes the elements that it reads: after a break the next loop goes
 // on from there.
 #pragma once
+#include "../base/build.hpp"
+
 #include <cstddef>
 #include <iterator>
 

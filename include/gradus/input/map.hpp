@@ -9,6 +9,8 @@
 // position holds them as they came from the source). An error in the function is raised by next() when its element is
 // due; the element is lost, and the next call goes on.
 #pragma once
+#include "../base/build.hpp"
+
 #include <deque>
 #include <exception>
 #include <mutex>

@@ -7,10 +7,18 @@ namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY map_threads::map_threads(function f, int threads, const task_system& of)
     : f_(std::move(f)), ring_(static_cast<std::size_t>(threads)), work_(of), done_(of) {
+  threads_.reserve(static_cast<std::size_t>(threads));
+  // If a thread or memory is missing, the threads that have begun are waiting for work, and would be waited for.
+  struct until_all_began {
+    map_threads* all;
+    ~until_all_began() {
+      if (all != nullptr) all->end();
+    }
+  } guard{this};
   for (int i = 0; i < threads; ++i)
-    threads_.push_back(of.start(
-        text("map with ", threads, " threads, ", i, " begun,"), "ask for fewer (parallel)", [this] { run(); },
-        [this] { end(); }));
+    threads_.push_back(of.start(text("map with ", threads, " threads, ", i, " begun,"), "ask for fewer (parallel)",
+                                [this] { run(); }));
+  guard.all = nullptr;
 }
 
 GRADUS_BODY void map_threads::put() {

@@ -1,5 +1,7 @@
 // These datasets read arrays in memory. They do not own the arrays, which must outlive the dataset and must not change.
 #pragma once
+#include "../base/build.hpp"
+
 #include <algorithm>  // the concepts of ranges; <ranges> has the views, too
 #include <cstring>
 #include <initializer_list>

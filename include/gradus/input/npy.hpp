@@ -9,6 +9,8 @@
 // Fortran order or of the other byte order is converted when it is opened, and is then held in memory. If another
 // process truncates a file while it is mapped, the process that reads it is killed (store/file_bytes.hpp).
 #pragma once
+#include "../base/build.hpp"
+
 #include <deque>
 #include <memory>
 #include <unordered_map>

@@ -5,6 +5,8 @@
 //
 // For a trainer, set padded_shapes, since a placeholder fixes all extents but that of the batch.
 #pragma once
+#include "../base/build.hpp"
+
 #include <deque>
 
 #include "cardinality.hpp"

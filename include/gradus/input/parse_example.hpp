@@ -19,6 +19,8 @@
 // Example. The messages are TensorFlow's, and have the example's number and the key. tf_example.hpp parses records in a
 // pipeline for a trainer.
 #pragma once
+#include "../base/build.hpp"
+
 #include <algorithm>  // the concepts of ranges; <ranges> has the views, too
 #include <concepts>
 #include <cstddef>

@@ -8,6 +8,8 @@
 // A position is read twice, the first time with `apply` false, so that everything is checked before anything changes
 // and a refused position leaves the pipeline where it was.
 #pragma once
+#include "../base/build.hpp"
+
 #include <bit>
 #include <cstddef>
 #include <cstdint>

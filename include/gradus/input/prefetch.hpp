@@ -8,6 +8,8 @@
 // As with any dataset, only one thread may use a prefetched dataset at a time. It can be moved, also while its thread
 // runs, but not copied.
 #pragma once
+#include "../base/build.hpp"
+
 #include <algorithm>
 #include <cstdint>
 #include <cstring>

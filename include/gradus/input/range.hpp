@@ -1,6 +1,8 @@
 // These sources compute their elements: a range of numbers, an endless count, or random numbers. An element has one
 // int64 component, which is called "value" unless a name is given.
 #pragma once
+#include "../base/build.hpp"
+
 #include <optional>
 #include <random>
 

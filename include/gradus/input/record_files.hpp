@@ -5,6 +5,8 @@
 // The place of the next record is its file, its byte in the file's decompressed content, and the numbers of the record
 // and the line. The memory in use is a buffer and the size of the longest record.
 #pragma once
+#include "../base/build.hpp"
+
 #include <functional>
 #include <memory>
 #include <string>

@@ -10,6 +10,8 @@
 // A record is in the file after close or flush if its write returned. If its write raised, the record is not written,
 // then or later: write it again when the disk has room. close may be called again after an error.
 #pragma once
+#include "../base/build.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <optional>

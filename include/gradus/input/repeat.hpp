@@ -1,5 +1,7 @@
 // This header has the stages repeat, take and skip. On a batched dataset take and skip count batches.
 #pragma once
+#include "../base/build.hpp"
+
 #include <algorithm>
 #include <cstdint>
 #include <limits>

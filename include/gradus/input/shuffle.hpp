@@ -9,6 +9,8 @@
 // same one. An order is a pure function of the seed, the iteration and the number of elements. The default seed is 0,
 // not a random one, so two runs of a program without seeds are the same.
 #pragma once
+#include "../base/build.hpp"
+
 #include <algorithm>
 #include <cstdint>
 #include <cstring>

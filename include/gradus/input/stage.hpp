@@ -25,6 +25,8 @@
 //
 // dataset.hpp lists the stages that most programs need, combinators.hpp all of them.
 #pragma once
+#include "../base/build.hpp"
+
 #include <concepts>
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,7 @@
 // This header declares the stages for `composable` (stage.hpp); the headers of their names define them.
 #pragma once
+#include "../base/build.hpp"
+
 #include <memory>
 
 #include "dataset_concept.hpp"

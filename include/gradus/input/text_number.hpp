@@ -1,6 +1,8 @@
 // These functions parse numbers in text as std::from_chars does, with the same result to the last bit, but faster for
 // short numbers, which are most of those in files.
 #pragma once
+#include "../base/build.hpp"
+
 #include <algorithm>
 #include <bit>
 #include <charconv>

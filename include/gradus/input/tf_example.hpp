@@ -23,6 +23,8 @@
 // file, the record and the byte, and the next pull goes on behind it; with ignore_errors the example is only counted.
 // The rows of a batch that come before it are lost with it, as in TensorFlow.
 #pragma once
+#include "../base/build.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>

@@ -15,6 +15,8 @@
 // limits allow is an error in any case, and the next pull goes on with the next file. A file that cannot be opened or
 // read is an error in any case, and the next pull tries again.
 #pragma once
+#include "../base/build.hpp"
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,8 @@
 // unique gives each element once, the first time it comes. Two elements are equal if all their bytes are. The stage
 // keeps all elements that it has given, and so does its position.
 #pragma once
+#include "../base/build.hpp"
+
 #include <set>
 
 #include "unit_stage.hpp"

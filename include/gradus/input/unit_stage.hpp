@@ -1,5 +1,7 @@
 // The stages that handle one unit (an element, or a batch) at a time, as a datum, share this class.
 #pragma once
+#include "../base/build.hpp"
+
 #include <cstring>
 #include <functional>
 

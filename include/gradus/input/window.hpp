@@ -7,6 +7,8 @@
 // hold the elements that are left. tf.data gives a dataset for each window. Here a window is one element with one
 // extent more in front: flat_map with from_tensor_slices makes that dataset of it, and as_batches makes a batch of it.
 #pragma once
+#include "../base/build.hpp"
+
 #include <deque>
 
 #include "unit_stage.hpp"

@@ -2,6 +2,8 @@
 //
 //   auto both = zip_datasets(images, labels);    the components of the first, then those of the second, ...
 #pragma once
+#include "../base/build.hpp"
+
 #include <initializer_list>
 
 #include "cardinality.hpp"

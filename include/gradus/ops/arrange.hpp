@@ -174,6 +174,7 @@ constexpr void infer_range(inference& r) {
   r.dims.push(a.count);
   if (a.count <= 0) r.refuse("needs a count > 0, got ", a.count);
   if (r.type == boolean) r.refuse("takes numbers, got bool");
+  if (!can_hold(r.type, a.count - 1)) r.refuse("counts to ", a.count - 1, ", which is no ", r.type);
 }
 constexpr void lower_range(lowering& l) { l.rows = l.out().dims[0]; }
 }  // namespace detail

@@ -9,6 +9,8 @@
 // A gradient may be rows of a table (gradient_value): its values are clipped, and rows that repeat are clipped one by
 // one.
 #pragma once
+#include "../base/build.hpp"
+
 #include <limits>
 #include <span>
 #include <type_traits>

@@ -53,17 +53,29 @@ constexpr void infer_conv2d(inference& r) {
   if (x[3] != w[2]) return r.refuse("the image has ", x[3], " channels, the filters take ", w[2]);
   r.dims = window_places(r, x, r.attributes<window_attr>(), w[3]);
 }
+constexpr void check_gradient(inference& r, const shape& image, const shape& dy) {
+  if (!is_image(image) || !is_image(dy) || !(window_places(r, image, r.attributes<window_attr>(), dy[3]) == dy))
+    refuse_misfit(r);
+}
 // operands: filters [kh, out, kw, in], dy [n, oh, ow, out]
 constexpr void infer_conv2d_input(inference& r) {
   infer_floats_apart(r);
   const auto a = r.attributes<window_attr>();
-  r.dims = {r.in(1)[0], a.h, a.w, r.in(0)[3]};
+  const shape &w = r.in(0), &dy = r.in(1);
+  r.dims = w;
+  if (!is_image(w) || !is_image(dy) || w[0] != a.kh || w[2] != a.kw || w[1] != dy[3]) return refuse_misfit(r);
+  r.dims = {dy[0], a.h, a.w, w[3]};
+  check_gradient(r, r.dims, dy);
 }
 // operands: x, dy
 constexpr void infer_conv2d_filter(inference& r) {
   infer_floats_apart(r);
   const auto a = r.attributes<window_attr>();
-  r.dims = {a.kh, a.kw, r.in(0)[3], r.in(1)[3]};
+  const shape &x = r.in(0), &dy = r.in(1);
+  r.dims = x;
+  if (!is_image(x) || !is_image(dy)) return refuse_misfit(r);
+  r.dims = {a.kh, a.kw, x[3], dy[3]};
+  check_gradient(r, x, dy);
 }
 constexpr void infer_pool(inference& r) {
   infer_floats_apart(r);
@@ -71,12 +83,19 @@ constexpr void infer_pool(inference& r) {
   r.dims = x;
   if (!is_image(x)) return r.refuse("takes images [n, height, width, channels], only n may be batch");
   const shape y = window_places(r, x, r.attributes<window_attr>(), x[3]);
-  if (r.count == 1) r.dims = y;  // else this is the gradient of max_pool, with operands x, dy
+  if (r.count == 1)
+    r.dims = y;
+  else if (!(r.in(1) == y))  // this is the gradient of max_pool, with operands x, dy
+    refuse_misfit(r);
 }
 constexpr void infer_avg_pool_grad(inference& r) {
   infer_floats_apart(r);
   const auto a = r.attributes<window_attr>();
-  r.dims = {r.in(0)[0], a.h, a.w, r.in(0)[3]};
+  const shape& dy = r.in(0);
+  r.dims = dy;
+  if (!is_image(dy)) return refuse_misfit(r);
+  r.dims = {dy[0], a.h, a.w, dy[3]};
+  check_gradient(r, r.dims, dy);
 }
 // dims, for all of these: {0 = images, h, w, in, oh, ow, out, kh, kw, stride h, stride w, zeros above, zeros left}
 constexpr void lower_windows(lowering& l, const shape& x, const shape& y) {

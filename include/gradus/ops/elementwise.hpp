@@ -30,6 +30,10 @@ constexpr void infer_floats_apart(inference& r) {
       return r.refuse("operands must all be float32 or all float64, got ", r.in_type(0), " and ", r.in_type(i),
                       "; use cast");
 }
+// The op of a gradient, which a graph from a file may hold with operands of any extents.
+[[gnu::cold, gnu::noinline]] constexpr void refuse_misfit(inference& r) {
+  r.refuse("the operands' extents are not those of a gradient");
+}
 constexpr void infer_comparison(inference& r) {
   infer_numbers(r);
   r.type = boolean;
@@ -160,7 +164,8 @@ constexpr value less(value a, value b) { return a.g->add(cards::less, {a, b}); }
 constexpr value less_equal(value a, value b) { return a.g->add(cards::less_equal, {a, b}); }
 constexpr value equal(value a, value b) { return a.g->add(cards::equal, {a, b}); }
 constexpr value not_equal(value a, value b) { return a.g->add(cards::not_equal, {a, b}); }
-// Returns x in another dtype: numbers become integers toward zero; bool is whether they are not 0.
+// Returns x in another dtype: numbers become integers toward zero; bool is whether they are not 0. No gradient passes
+// numbers of 16 bits: what would be trained through them is refused; reduce_precision rounds and has a gradient.
 constexpr value cast(value x, dtype type) {
   if (x.type() == type) return x;
   if (type == boolean && is_16_bit_float(x.type())) x = cast(x, float32);
@@ -192,20 +197,41 @@ constexpr value softplus(value x) { return x.g->add(cards::softplus, {x}); }
 // Returns a where the condition is not 0, b elsewhere; the three have one shape or broadcast to it.
 constexpr value select(value condition, value a, value b) { return condition.g->add(cards::select, {condition, a, b}); }
 
+namespace detail {
+template <class N>
+constexpr void check_quotient(value x) {
+  if (std::is_floating_point_v<N> && !is_float(x.type()) && !is_16_bit_float(x.type()))
+    x.g->refuse("RealDiv: ", x.type(), " beside a number with a fraction would be divided as whole numbers; use ",
+                "cast(x, float32) first, or a whole number");
+}
+}  // namespace detail
+
 constexpr value operator+(value a, value b) { return add(a, b); }
 constexpr value operator-(value a, value b) { return subtract(a, b); }
 constexpr value operator*(value a, value b) { return multiply(a, b); }
 constexpr value operator/(value a, value b) { return divide(a, b); }
 constexpr value operator-(value x) { return neg(x); }
-// A number beside a tensor becomes a constant of the tensor's dtype.
+// A number beside a tensor becomes a constant of the tensor's dtype. One that this type cannot hold is refused, and so
+// is a quotient of whole numbers by a number with a fraction's type (pixels / 255.0): TensorFlow raises a TypeError
+// there.
 constexpr value operator+(value a, double b) { return a + a.g->constant(b, a.type()); }
 constexpr value operator-(value a, double b) { return a - a.g->constant(b, a.type()); }
 constexpr value operator*(value a, double b) { return a * a.g->constant(b, a.type()); }
-constexpr value operator/(value a, double b) { return a / a.g->constant(b, a.type()); }
+template <class N>
+  requires std::is_arithmetic_v<N>
+constexpr value operator/(value a, N b) {
+  detail::check_quotient<N>(a);
+  return a / a.g->constant(static_cast<double>(b), a.type());
+}
 constexpr value operator+(double a, value b) { return b.g->constant(a, b.type()) + b; }
 constexpr value operator-(double a, value b) { return b.g->constant(a, b.type()) - b; }
 constexpr value operator*(double a, value b) { return b.g->constant(a, b.type()) * b; }
-constexpr value operator/(double a, value b) { return b.g->constant(a, b.type()) / b; }
+template <class N>
+  requires std::is_arithmetic_v<N>
+constexpr value operator/(N a, value b) {
+  detail::check_quotient<N>(b);
+  return b.g->constant(static_cast<double>(a), b.type()) / b;
+}
 constexpr value greater(value a, double b) { return greater(a, a.g->constant(b, a.type())); }
 constexpr value less(value a, double b) { return less(a, a.g->constant(b, a.type())); }
 constexpr value maximum(value a, double b) { return maximum(a, a.g->constant(b, a.type())); }

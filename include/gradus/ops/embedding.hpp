@@ -8,6 +8,8 @@
 //
 // They are composed of gather and arithmetic, so that the gradient is sparse: it has the rows that were read.
 #pragma once
+#include "../base/build.hpp"
+
 #include <optional>
 
 #include "arrange.hpp"
@@ -33,8 +35,8 @@ struct sparse_lookup_options {
 // example without ids gives zeros. As TensorFlow's safe_embedding_lookup_sparse with its default_id None, on ids that
 // are padded.
 //
-// In place of an id below 0, a row that the example reads anyway (or row 0) is read with weight 0: so the sparse
-// gradient names no other rows, except row 0 for an example without ids, as TensorFlow's does.
+// In place of an id that takes no part, a row that the example reads anyway (or row 0) is read with weight 0: so the
+// sparse gradient names no other rows, except row 0 for an example without such ids, as TensorFlow's does.
 constexpr value embedding_lookup_sparse(value params, value ids, const sparse_lookup_options& o = {}) {
   graph& g = *ids.g;
   const shape table = params.dims(), s = ids.dims();
@@ -54,18 +56,17 @@ constexpr value embedding_lookup_sparse(value params, value ids, const sparse_lo
   const auto zero = [&](dtype t) { return g.constant(0, t); };
   const int last = s.rank - 1;
   const value known = greater_equal(ids, zero(ids.type()));
-  const value stand_in = maximum(detail::reduce(cards::max, ids, 1 << last, true), zero(ids.type()));
-  value rows = gather(params, select(known, ids, stand_in));
+  // An id without a weight takes no part in a mean: it is in no gradient either.
+  const bool prunes = o.weights && o.combiner != combiner::sum;
+  const value used = prunes ? logical_and(known, greater(o.weights, zero(params.type()))) : known;
+  const value read = prunes ? select(used, ids, g.constant(-1, ids.type())) : ids;
+  const value stand_in = maximum(detail::reduce(cards::max, read, 1 << last, true), zero(ids.type()));
+  value rows = gather(params, select(used, ids, stand_in));
   if (o.max_norm > 0) {
     const int axis[] = {s.rank};
     rows = clip::by_norm(rows, o.max_norm, axis);
   }
-  value weight = cast(known, params.type());
-  if (o.weights) {
-    const value used =
-        o.combiner == combiner::sum ? known : logical_and(known, greater(o.weights, zero(params.type())));
-    weight = select(used, o.weights, zero(params.type()));
-  }
+  const value weight = o.weights ? select(used, o.weights, zero(params.type())) : cast(known, params.type());
   value out = detail::reduce(cards::sum, rows * expand_dims(weight, -1), 1 << last, false);
   if (o.combiner == combiner::sum) return out;
   const bool mean = o.combiner == combiner::mean;

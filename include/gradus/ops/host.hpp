@@ -11,6 +11,8 @@
 // The function must be pure: equal calls may become one, and unused calls are not made. Its errors are raised as the
 // library's own are. It takes flat spans, row-major, which do not contain the extents.
 #pragma once
+#include "../base/build.hpp"
+
 #include <span>
 
 #include "elementwise.hpp"

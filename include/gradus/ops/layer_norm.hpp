@@ -1,5 +1,7 @@
 // This header normalizes rows by one op forward, one backward for the rows, and one backward for gamma and beta.
 #pragma once
+#include "../base/build.hpp"
+
 #include <array>
 #include <bit>
 
@@ -26,11 +28,17 @@ constexpr void infer_layer_norm(inference& r) {
 constexpr void infer_layer_norm_grad(inference& r) {
   infer_floats_apart(r);
   r.dims = r.in(0);
+  if (r.dims.rank == 0 || r.dims.back() <= 0 || !(r.in(1) == r.dims) ||
+      (r.count > 2 && !(r.in(2) == shape{r.dims.back()})))
+    refuse_misfit(r);
 }
 // The result is [2, n]: the gradients of gamma and of beta.
 constexpr void infer_layer_norm_grads(inference& r) {
   infer_floats_apart(r);
-  r.dims = shape{2, r.in(0).back()};
+  const shape& x = r.in(0);
+  r.dims = x;
+  if (x.rank == 0 || x.back() <= 0 || !(r.in(1) == x)) return refuse_misfit(r);
+  r.dims = shape{2, x.back()};
 }
 // dims: {0 = rows, n, epsilon in two words, scales, centers}
 constexpr void lower_layer_norm(lowering& l) {

@@ -1,6 +1,10 @@
 // Streaming metrics, as tf.metrics has them (1.15), are local variables that add up batches since they were reset.
 #pragma once
+#include "../base/build.hpp"
+
 #include <concepts>
+#include <cstdint>
+#include <limits>
 #include <span>
 
 #include "host.hpp"
@@ -96,6 +100,12 @@ constexpr bool same(std::string_view name, value a, value b) {
   a.g->refuse(name, ": labels and predictions must have one shape, got ", a.dims(), " and ", b.dims());
   return false;
 }
+// Returns the type in which classes are compared: the labels', or that of the predictions if so many classes are not
+// all numbers of the labels' type (in uint8, class 256 would be 0). In int32 there are always enough.
+constexpr dtype type_of_classes(dtype labels, dtype predictions, std::int64_t classes) {
+  if (labels == boolean) return classes <= 2 ? labels : predictions;
+  return labels == uint8 && predictions != boolean && classes > 256 ? predictions : labels;
+}
 // Makes a mean in the present scope.
 template <class Formula>
 constexpr metric mean_of(value values, value weights, Formula f) {
@@ -129,8 +139,11 @@ constexpr metric accuracy(value labels, value predictions, const options& o = {}
     const value logits = labels;
     labels = predictions, predictions = logits;
   }
-  if (is_float(predictions.type()) && predictions.dims().rank == labels.dims().rank + 1)
+  std::int64_t classes = std::numeric_limits<std::int64_t>::max();  // as many as predictions can tell apart
+  if (is_float(predictions.type()) && predictions.dims().rank == labels.dims().rank + 1) {
+    classes = predictions.dims()[predictions.dims().rank - 1];
     predictions = argmax(predictions);
+  }
   if (!detail::same("accuracy", labels, predictions)) return {labels, labels, labels};
   if (is_float(predictions.type()) && !is_float(labels.type())) {
     g.refuse("accuracy: predictions of ", predictions.type(), " ", predictions.dims(), " beside labels of ",
@@ -140,7 +153,8 @@ constexpr metric accuracy(value labels, value predictions, const options& o = {}
     return {labels, labels, labels};
   }
   const dtype type = detail::type_of(o);
-  const value hit = equal(cast(predictions, labels.type()), labels);
+  const dtype common = detail::type_of_classes(labels.type(), predictions.type(), classes);
+  const value hit = equal(cast(predictions, common), cast(labels, common));
   return detail::mean_of(cast(hit, type), o.weights, detail::itself);
 }
 

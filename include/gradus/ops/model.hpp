@@ -1,5 +1,7 @@
 // A model function returns a model_spec, which becomes outputs of the graph, as tf.estimator's EstimatorSpec.
 #pragma once
+#include "../base/build.hpp"
+
 #include <initializer_list>
 #include <string_view>
 

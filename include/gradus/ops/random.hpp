@@ -101,7 +101,7 @@ constexpr value dropout(value x, double rate) {
   }
   if (rate == 0 || g.mode() != mode::train) return x;
   const auto [seed, step, stream] = detail::draw(g);
-  return g.add(cards::dropout, {x, g.constant(rate, x.type()), seed, step, stream});
+  return g.add(cards::dropout, {x, g.constant(rate, is_float(x.type()) ? x.type() : float32), seed, step, stream});
 }
 
 namespace detail {

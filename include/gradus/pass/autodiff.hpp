@@ -4,6 +4,8 @@
 // first-in first-out order, and adds contributions in order of arrival. Derivatives are total: an x that depends on
 // another x passes gradients on. Integers and bools pass none: a y of such a dtype gives None to every x but itself.
 #pragma once
+#include "../base/build.hpp"
+
 #include <span>
 
 #include "../ops/arrange.hpp"
@@ -62,7 +64,9 @@ private:
   };
   // flows: gradients can pass from readers of this result. reached: the node is an x, or depends on one by such
   // results.
-  enum : char { flows = 1, reached = 2, inner = 4, stopped = 8, queued = 16 };
+  // trains: what comes here by no gradient that is stopped on purpose. Numbers of 16 bits count only then, so that a
+  // gradient that would end in a cast to them is found.
+  enum : char { flows = 1, reached = 2, inner = 4, stopped = 8, queued = 16, trains = 32 };
 
   graph& g_;
   const gradients_options& o_;
@@ -96,12 +100,17 @@ private:
     char* flag = between_.first;
     const node* nodes = g_.nodes.first;
     const int* edges = g_.edges.first;
-    for (const value& x : xs) flag[x.id] = flows;
+    for (const value& x : xs) flag[x.id] = is_float(nodes[x.id].type) ? flows | trains : flows;
+    for (const value& s : o_.stop_gradients) flag[s.id] |= stopped;
     for (int i = 0; i < n_; ++i) {
       const node& n = nodes[i];
       char r = flag[i];
-      for (int e = n.first, end = e + n.inputs; e < end; ++e) r |= flag[edges[e]] & flows;
-      if (r != 0) flag[i] = is_float(n.type) ? flows | reached : reached;
+      const char from = n.op->is(trait::blocks) ? flows : flows | trains;
+      for (int e = n.first, end = e + n.inputs; e < end; ++e) r |= flag[edges[e]] & from;
+      if ((r & flows) == 0) continue;
+      const bool ends = (flag[i] & stopped) != 0 || !(is_float(n.type) || is_16_bit_float(n.type));
+      const bool goes = !ends && (r & trains) != 0;
+      flag[i] = static_cast<char>(reached | (goes || is_float(n.type) ? flows : 0) | (goes ? trains : 0));
     }
     int newest = -1;
     for (const value& y : ys)
@@ -172,8 +181,11 @@ private:
     if (id < 0 || id >= n_ || head_.first[id] < 0) return {};
     const int first = head_.first[id];
     if (pool_.first[first].next < 0) return pool_.first[first].v;
+    // Rows of a batch and rows of known number cannot be joined.
+    const auto is_batched_at = [&](int c) { return g_.nodes[pool_[c].v.values.id].dims.dims[0] < 0; };
     bool all_sparse = true;
-    for (int c = first; c >= 0; c = pool_[c].next) all_sparse = all_sparse && pool_[c].v.sparse();
+    for (int c = first; c >= 0; c = pool_[c].next)
+      all_sparse = all_sparse && pool_[c].v.sparse() && is_batched_at(c) == is_batched_at(first);
     gradient_value sum = pool_[first].v;
     const shape dims = g_.nodes[id].dims;
     for (int c = pool_[first].next; c >= 0; c = pool_[c].next) {
@@ -217,6 +229,11 @@ private:
         const int u = g_.edges.first[n.first + k];
         if ((between_.first[u] & inner) == 0) continue;
         const gradient_value& v = out.first[k];
+        if (!v && dy && wants.first[k] != 0 && is_16_bit_float(g_.nodes[u].type) && !n.op->is(trait::blocks) &&
+            (between_.first[u] & trains) != 0)
+          return g_.refuse("gradients: none passes a cast to ", g_.nodes[u].type,
+                           ", and what is in front of it would not be trained; use reduce_precision, which rounds and "
+                           "has a gradient, or stop_gradient around the result");
         if (v && wants.first[k] != 0) {
           const node* nodes = g_.nodes.first;
           if (v.dense.id >= 0 && !(nodes[v.dense.id].dims == nodes[u].dims))

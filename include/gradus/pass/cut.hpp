@@ -1,6 +1,12 @@
 // This header decides whether a batch can be computed in parts: for microbatch (run/microbatch.hpp) when a program
 // runs, for one_by_one (run/gradient_life.hpp) when it is compiled.
 #pragma once
+#include "../base/build.hpp"
+
+#include <array>
+#include <bit>
+#include <limits>
+
 #include "../ops/arrange.hpp"
 #include "../ops/gather.hpp"
 #include "../ops/reduce.hpp"
@@ -31,8 +37,9 @@ constexpr uncut find_uncut(const graph_view& v) {
   return {};
 }
 
-// How a number depends on the examples that it was computed from.
-enum batch_share : char { no_example, mean_of_examples, sum_of_examples, their_number, mixture };
+// How a number depends on the examples that it was computed from. if_any is a comparison that is the same for every
+// number of examples above 0.
+enum batch_share : char { no_example, mean_of_examples, sum_of_examples, their_number, if_any, mixture };
 
 // Returns the share of a node that has no entry for each example, from the shares of its operands. If the result is a
 // mean, the mean of the parts' results is the result of the whole batch.
@@ -43,17 +50,18 @@ constexpr batch_share share_of(const node& n, bool of_each, const char* shares, 
            : n.op == &cards::sum  ? sum_of_examples
            : n.op == &cards::size ? their_number
                                   : mixture;
-  bool counts = false, only_counts = true;
-  for (int k = 0; k < n.inputs; ++k)
-    counts = counts || at(k) == their_number,
-    only_counts = only_counts && (at(k) == no_example || at(k) == their_number);
-  if (only_counts) return counts ? their_number : no_example;
+  bool none = true;
+  for (int k = 0; k < n.inputs; ++k) none = none && at(k) == no_example;
+  if (none) return no_example;
   if (n.op->is(trait::view) || n.op == &cards::neg || n.op == &cards::cast || n.op == &cards::mean ||
-      n.op == &cards::sum || n.op == &cards::identity)
-    return at(0);
-  if (n.op == &cards::select && (at(0) == no_example || at(0) == their_number)) {
+      n.op == &cards::sum || n.op == &cards::identity || n.op == &cards::broadcast_to)
+    return at(0) != if_any || n.op == &cards::identity || n.op == &cards::broadcast_to || n.op->is(trait::view)
+               ? at(0)
+               : mixture;
+  if (n.op == &cards::select && (at(0) == no_example || at(0) == if_any)) {
     const batch_share a = at(1), b = at(2);
-    return a == b || b == no_example ? a : a == no_example ? b : mixture;
+    if (at(0) == if_any && (a == no_example || b == no_example)) return a == no_example ? b : a;
+    return a == b ? a : a <= mean_of_examples && b <= mean_of_examples ? mean_of_examples : mixture;
   }
   if (n.inputs != 2) return mixture;
   const batch_share a = at(0), b = at(1);
@@ -79,6 +87,43 @@ constexpr bool crosses_examples(const graph_view& v, const node& n, const int* f
   return false;
 }
 
+// Returns whether this is the size of axes without the batch.
+constexpr bool is_known_size(const graph_view& v, const node& n) {
+  if (n.op != &cards::size) return false;
+  const shape& x = v.nodes[v.edges[n.first]].dims;
+  for (int k = 0; k < x.rank; ++k)
+    if (x.dims[k] < 0 && (v.ints[n.attr] >> k & 1) != 0) return false;
+  return true;
+}
+
+// Returns the number of a scalar constant, infinity for every other node.
+constexpr double constant_number(const graph_view& v, const node& n) {
+  if (n.op != &constant_card || n.attrs != 2) return std::numeric_limits<double>::infinity();
+  return std::bit_cast<double>(std::array<int, 2>{v.ints[n.attr], v.ints[n.attr + 1]});
+}
+
+// Returns whether this is the number of examples (or of all their elements), no multiple of it.
+constexpr bool is_number_itself(const graph_view& v, int id, const char* shares) {
+  if (shares[id] != their_number) return false;
+  while (v.nodes[id].op == &cards::cast || v.nodes[id].op == &cards::identity) id = v.edges[v.nodes[id].first];
+  return v.nodes[id].op == &cards::size;
+}
+
+// Returns whether this is maximum(n, 1), or a comparison as n > 0 or n >= 1, of the number n of examples: it differs
+// from n, or from true, only where there are none.
+constexpr bool guards_against_none(const graph_view& v, const node& n, const char* shares) {
+  const card &over = cards::greater, &from = cards::greater_equal, &under = cards::less, &to = cards::less_equal;
+  const bool compares = n.op == &cards::equal || n.op == &cards::not_equal || n.op == &over || n.op == &from ||
+                        n.op == &under || n.op == &to;
+  if (n.op != &cards::maximum && !compares) return false;
+  for (int k = 0; k < 2; ++k) {
+    const double c = constant_number(v, v.nodes[v.edges[n.first + 1 - k]]);
+    const bool holds_1 = n.op == &cards::maximum || n.op == (k == 0 ? &from : &to) || n.op == (k == 0 ? &under : &over);
+    if (is_number_itself(v, v.edges[n.first + k], shares) && (c < 1 || (c == 1 && holds_1))) return true;
+  }
+  return false;
+}
+
 // Returns, for a model before it is differentiated, the first node that mixes examples, -1 if none does. Such a node
 // computes something for each example from something of all examples, or makes a loss that is no mean over them: a sum,
 // a maximum, a quotient of two sums.
@@ -96,11 +141,15 @@ constexpr int find_mixing(const graph_parts& p) {
     bool of_each = false, of_all = false;
     for (int k = 0; k < n.inputs; ++k)
       of_each = of_each || is_batched(v.nodes[from[k]].dims),
-      of_all = of_all || (shares[from[k]] != no_example && shares[from[k]] != their_number);
+      of_all = of_all || (shares[from[k]] != no_example &&
+                          ((shares[from[k]] != their_number && shares[from[k]] != if_any) || counts[i] != 0));
     if (is_batched(n.dims)) {
       if (of_all || crosses_examples(v, n, from)) return i;
     } else {
-      shares[i] = share_of(n, of_each, shares.first, from);
+      shares[i] = is_known_size(v, n)                        ? no_example
+                  : !guards_against_none(v, n, shares.first) ? share_of(n, of_each, shares.first, from)
+                  : n.op == &cards::maximum                  ? their_number
+                                                             : if_any;
       if (shares[i] == mixture && counts[i] != 0) return i;
     }
   }

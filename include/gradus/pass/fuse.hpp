@@ -123,7 +123,11 @@ private:
     for (int i = 0; i < v_.size; ++i) {
       const node& n = v_.nodes[i];
       const int unread = n.op == &cards::size ? 1 : 0;
-      for (int e = n.first + unread, end = n.first + n.inputs + n.controls; e < end; ++e) add_reader(v_.edges[e], i);
+      for (int e = n.first + unread, end = n.first + n.inputs + n.controls; e < end; ++e) {
+        add_reader(v_.edges[e], i);
+        if (e >= n.first + n.inputs)
+          ++users_.first[v_.edges[e]];  // what is waited for exists, and is fused into nothing
+      }
       base[i] = n.op->is(trait::view | trait::writes) ? base[v_.edges[n.first]] : i;
       if (n.op->is(trait::writes) && written[base[i]] == v_.size) written[base[i]] = i;
     }

@@ -13,6 +13,8 @@
 // They raise invalid_argument where TensorFlow raises ValueError or TypeError, unimplemented where it raises
 // NotImplementedError; in constant evaluation the message is kept, like every refusal of a graph.
 #pragma once
+#include "../base/build.hpp"
+
 #include <string>
 
 #include "minimize.hpp"

@@ -5,6 +5,8 @@
 // a variable is in the gradient arena at the variable's offset, so that norms, updates and all-reduces work on one
 // array; or, where each update comes right after its gradient (pass/release.hpp), in a slot as any other tensor.
 #pragma once
+#include "../base/build.hpp"
+
 #include <algorithm>
 
 #include "../ops/state.hpp"

@@ -9,6 +9,9 @@
 // the 16 bits itself; a product's operand is widened for it, and lives as long as the product takes. A gradient that
 // reads a view (a reshape) reads what the view shows.
 #pragma once
+#include "../base/build.hpp"
+
+#include <string_view>
 #include <utility>
 
 #include "../ops/conv.hpp"
@@ -55,6 +58,8 @@ public:
 
 private:
   static constexpr std::int64_t least = 32;  // numbers for each example
+  // fused_pooling's, by name: its card would bring that policy's ops.
+  static constexpr std::string_view filter_gradient_of_pools = "Conv2DMaxPoolBackpropFilter";
   enum : char { exact = 1, worthwhile = 2 };
   const graph_parts& p_;
   const graph_view& v_;
@@ -87,7 +92,7 @@ private:
   static constexpr bool reads_rounded(const node& n) {
     return n.op == &cards::matmul || n.op == &cards::conv2d || n.op == &cards::conv2d_filter ||
            n.op == &cards::conv2d_input || n.op == &cards::depthwise_conv2d_filter || n.op == &cards::relu_grad ||
-           n.op == &cards::tanh_grad || n.op == &cards::sigmoid_grad;
+           n.op == &cards::tanh_grad || n.op == &cards::sigmoid_grad || n.op->name == filter_gradient_of_pools;
   }
 
   constexpr void classify() {

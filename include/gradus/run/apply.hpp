@@ -5,6 +5,8 @@
 // the step. Where an update is uniform (composed::uniform) none of this is needed: one sweep with the same constants
 // for all.
 #pragma once
+#include "../base/build.hpp"
+
 #include <array>
 #include <bit>
 #include <cmath>

@@ -3,8 +3,11 @@
 //
 // Any threads may call `run` at once, also with the same fetches, and any thread may close the session.
 #pragma once
+#include "../base/build.hpp"
+
 #include <initializer_list>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <utility>
@@ -97,6 +100,11 @@ public:
   // Keeps `what`, such as the resources of a server, alive as long as the session.
   void keep(std::shared_ptr<const void> what) { kept_ = std::move(what); }
 
+  // Count threads of this session that a queue runner, named by `who`, has: `begin_threads` returns false, and counts
+  // nothing, while some of them run, and `end_thread` returns whether it was the last one.
+  bool begin_threads(const std::string& who, std::size_t n);
+  bool end_thread(const std::string& who);
+
   // Returns the variable of a node, for ops that a session runs by itself (run/session_op.hpp).
   detail::resource_variable& variable_at(int node) const { return core_.variable(of().name_of(node)); }
   // Gives these variables, nodes of the graph, their first values again. If `seed` is null, the seed of the last call
@@ -158,6 +166,8 @@ private:
   session_resources* shared_;  // null: the session's own
   bool concurrent_;
   detail::session_end end_;
+  std::mutex threads_mutex_;
+  std::vector<std::pair<std::string, std::size_t>> threads_;  // of queue runners
   std::atomic<std::uint64_t> seed_{0};
 
   detail::prepared_run& prepared(std::span<const fetch> fetches);

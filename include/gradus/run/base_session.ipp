@@ -85,6 +85,19 @@ GRADUS_BODY void base_session::close() {
   end_.closing.cancel("the session was closed");
   close_elsewhere();
 }
+GRADUS_BODY bool base_session::begin_threads(const std::string& who, std::size_t n) {
+  const std::lock_guard lock(threads_mutex_);
+  for (auto& [name, count] : threads_)
+    if (name == who) return count == 0 && ((count = n), true);
+  threads_.emplace_back(who, n);
+  return true;
+}
+GRADUS_BODY bool base_session::end_thread(const std::string& who) {
+  const std::lock_guard lock(threads_mutex_);
+  for (auto& [name, count] : threads_)
+    if (name == who) return --count == 0;
+  return false;
+}
 GRADUS_BODY void base_session::check_open() const {
   if (is_closed())
     raise(end_.closing.kind() == status::aborted ? status::aborted : status::failed_precondition,

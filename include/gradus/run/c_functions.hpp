@@ -1,8 +1,8 @@
 // This header has, as text, the functions that a model written as C99 calls (c_header.hpp).
 #pragma once
-#include <string_view>
-
 #include "../base/build.hpp"
+
+#include <string_view>
 
 namespace gradus::inline GRADUS_BUILD::detail {
 

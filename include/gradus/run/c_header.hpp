@@ -21,6 +21,8 @@
 // MaxPool, Softmax, LogSoftmax, Sum and Mean over axes that lie side by side, Reshape, Identity; and the layers in 8
 // bits of ops/frozen.hpp. Anything else between the inputs and the predictions is refused by its name.
 #pragma once
+#include "../base/build.hpp"
+
 #include <cstdint>
 #include <string>
 
@@ -33,7 +35,8 @@ struct c_header_options {
   // This is the prefix of every name of the header; a C identifier.
   std::string name = "model";
   // The number of examples of one call. The bits of an example may depend on it: a product with one row is summed in
-  // another order.
+  // another order. A static stepper with one_by_one predicts example by example, so 1 gives its bits, whatever its
+  // static_batch is.
   std::int64_t batch = 1;
 };
 

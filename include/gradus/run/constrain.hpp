@@ -3,6 +3,8 @@
 // Sums of squares are taken in double, in row-major order, and every number is rounded once, so the bits are the same
 // on every machine and with any number of threads.
 #pragma once
+#include "../base/build.hpp"
+
 #include <cmath>
 #include <span>
 

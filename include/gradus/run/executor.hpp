@@ -2,6 +2,8 @@
 // schedule fixed by the graph's edges; `threads_on(pool)` the threads of a pool of yours. All give the same bits:
 // calls, and the parts of a divided call, have no shared sums, and edges order everything that touches the same memory.
 #pragma once
+#include "../base/build.hpp"
+
 #include <utility>
 #if defined(__STDCPP_THREADS__)  // bare metal has no threads, and only `serial`
 #include <atomic>

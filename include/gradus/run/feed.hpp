@@ -1,5 +1,7 @@
 // This header has the arguments of a session's run: the tensors to compute, and the values of placeholders.
 #pragma once
+#include "../base/build.hpp"
+
 #include <string_view>
 
 #include "../graph/graph.hpp"

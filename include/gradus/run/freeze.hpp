@@ -5,6 +5,8 @@
 // has a known bound runs once, into that bound, and is narrowed; the builder and the differentiation run twice, for the
 // size and for the content.
 #pragma once
+#include "../base/build.hpp"
+
 #include <utility>
 
 #include "../graph/law.hpp"
@@ -26,6 +28,7 @@ namespace detail {
 // accepts the address of an object inside a template argument, but not that of a function.)
 struct rewriting {
   graph (*run)(const graph_parts&);
+  bool knows_gradients = false;  // it must know which nodes are the backward pass, as minimize marks them
 };
 }  // namespace detail
 
@@ -59,9 +62,10 @@ struct float_activations {
 // The passes of two policies, as one pass.
 template <const rewriting& First, const rewriting& Second>
 inline constexpr rewriting both_passes{[](const graph_parts& p) constexpr {
-  const graph first = First.run(p);
-  return Second.run(parts_of(first));
-}};
+                                         const graph first = First.run(p);
+                                         return Second.run(parts_of(first));
+                                       },
+                                       First.knows_gradients || Second.knows_gradients};
 template <class... Policies>
 consteval const rewriting* rewriting_among() {
   constexpr const rewriting *pools = policy_of<kind::pooling, separate_pools, Policies...>::rewrite,
@@ -178,6 +182,18 @@ constexpr graph minimize_one_by_one(const graph_parts& p, const build_options& o
   }
   return g;
 }
+// What a model's own train op is computed from is not marked as the backward pass.
+constexpr bool cannot_find_gradients(const graph_parts& p, const build_options& o) {
+  const bool needed = o.recompute > 0 || (o.rewrite != nullptr && o.rewrite->knows_gradients);
+  return needed && o.what == mode::train && has_train_op(p);
+}
+constexpr graph refuse_own_gradients(const graph_parts& p) {
+  graph g = thaw(p);
+  g.refuse(
+      "the model has a train op of its own, and recompute and activations do not know its backward pass: leave them "
+      "out, or leave the gradients to the trainer");
+  return g;
+}
 constexpr graph recompute_and_fuse(const graph_parts& p, const build_options& o) {
   if (o.recompute > 0 && o.what == mode::train) {
     const graph twice = recompute_segments(p, o.recompute);
@@ -192,7 +208,9 @@ inline constexpr int last_stage = 6;
 template <int Stage>
 constexpr graph run_pass(const graph_parts& p, const build_options& o) {
   if constexpr (Stage == 1) {
-    if (o.one_by_one && o.what == mode::train) return detail::minimize_one_by_one(p, o);
+    if (detail::cannot_find_gradients(p, o)) return detail::refuse_own_gradients(p);
+    // Only the compiler builds graphs of one example, so the refusals are in no program.
+    if (std::is_constant_evaluated() && o.one_by_one && o.what == mode::train) return detail::minimize_one_by_one(p, o);
     if (o.compute != dtype::none) return detail::minimize_rounded(p, o);
     if (o.what == mode::train) return minimize(p, {o.gate, o.needs_norm, o.scales_loss});
     return detail::thaw(p);  // not with ?:, for which g++ 12 frees the result twice in constant evaluation

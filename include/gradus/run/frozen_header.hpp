@@ -10,6 +10,8 @@
 //   #include "body.hpp"
 //   auto h = frozen_conv2d<body::conv>(x, {.strides = 2, .activation = relu});
 #pragma once
+#include "../base/build.hpp"
+
 #include <string>
 #include <vector>
 

@@ -5,6 +5,7 @@
 
 #include "../base/body.hpp"
 #include "../base/fnv1a.hpp"
+#include "../base/frozen_label.hpp"
 #include "frozen_record.hpp"
 
 namespace gradus::inline GRADUS_BUILD::detail {
@@ -29,20 +30,23 @@ GRADUS_BODY std::uint64_t digest_of(const frozen_weights& w) {
 
 // Returns one number per layer, in ascending order, because passes may change the order of layers.
 GRADUS_BODY std::vector<std::uint64_t> frozen_record::digests() const {
-  std::vector<std::uint64_t> all;
-  for (const frozen_weights* w : layers_) all.push_back(digest_of(*w));
+  std::vector<std::uint64_t> all(layers_.size());
+  for (std::size_t i = 0; i < all.size(); ++i) all[i] = digest_of(*layers_[i]);
   std::sort(all.begin(), all.end());
   return all;
 }
 
 GRADUS_BODY void frozen_record::save(std::vector<std::byte>& out) const {
-  for (const std::uint64_t d : digests())
-    for (int i = 0; i < 8; ++i) out.push_back(static_cast<std::byte>(d >> (8 * i) & 0xffu));
+  const std::vector<std::uint64_t> all = digests();
+  // A new vector: compilers for boards, which warn of a null pointer in one that grows, see this code too.
+  std::vector<std::byte> whole(out.size() + 8 * all.size());
+  for (std::size_t i = 0; i < out.size(); ++i) whole[i] = out[i];
+  for (std::size_t i = 0; i < all.size(); ++i) put_digest(std::span(whole).subspan(out.size()), i, all[i]);
+  out.swap(whole);
 }
 GRADUS_BODY void frozen_record::load(std::span<const std::byte> in) {
   std::vector<std::uint64_t> saved(in.size() / 8);
-  for (std::size_t i = 0; i < 8 * saved.size(); ++i)
-    saved[i / 8] |= std::to_integer<std::uint64_t>(in[i]) << (8 * (i % 8));
+  for (std::size_t i = 0; i < saved.size(); ++i) saved[i] = digest_in(in, i);
   // A graph that predicts may have fewer layers than the one that was trained.
   for (const std::uint64_t d : digests())
     if (std::find(saved.begin(), saved.end(), d) == saved.end())

@@ -7,6 +7,8 @@
 // Both give a gradient a slot in the plan instead of a place beside its variable (pass/release.hpp). Their costs and
 // gains on a board: docs/edge.md.
 #pragma once
+#include "../base/build.hpp"
+
 #include <type_traits>
 
 #include "../base/contract.hpp"
@@ -16,6 +18,16 @@ namespace gradus::inline GRADUS_BUILD {
 namespace kind {
 struct gradient_life {};  // what becomes of a static stepper's gradients: one_by_one, release_gradients
 }  // namespace kind
+
+namespace detail {
+template <class P>
+struct no_policy_of_this_door<P, kind::gradient_life> {
+  static_assert(!sizeof(P*),
+                "gradus: this policy is not one that is taken here, because one_by_one and release_gradients say how "
+                "long a static stepper keeps its gradients; make_static_stepper takes it. For one_by_one, make_trainer "
+                "has microbatch{n, in_order}.");
+};
+}  // namespace detail
 
 // The batch goes through the model one example at a time, and makes one update, so the activations need the memory of
 // one example, whatever the batch is. A gradient is added to the sum of those of the examples before it as soon as it

@@ -5,6 +5,8 @@
 //   update   operands: the variable, its gradient, the row numbers of a sparse one, the slots
 //   finish   waits for all updates and writes the optimizer's own state
 #pragma once
+#include "../base/build.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <string_view>

@@ -1,6 +1,8 @@
 // This header makes a dense update while state is being copied: in pieces, before each of which the guard is called
 // (base/state.hpp, checkpoint/staging.hpp). A sweep in pieces gives the bits of one sweep.
 #pragma once
+#include "../base/build.hpp"
+
 #include <algorithm>
 #include <array>
 

@@ -2,6 +2,8 @@
 // calls. The same machine runs a compiled model and an interpreted graph; they differ in the kernels that the table
 // names.
 #pragma once
+#include "../base/build.hpp"
+
 #include <array>
 #include <bit>
 #include <cstdint>

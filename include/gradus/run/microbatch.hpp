@@ -1,5 +1,7 @@
 // microbatch runs a batch in parts: it keeps the activations of one part at a time, and makes one update.
 #pragma once
+#include "../base/build.hpp"
+
 #include <algorithm>
 #include <cstdint>
 #include <span>

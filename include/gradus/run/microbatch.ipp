@@ -36,6 +36,11 @@ GRADUS_BODY void part_sums::prepare(step_machine& train, const variable_arena& v
                "), and every part would do it again; leave microbatch out, or what changes it (a batch_norm: use "
                "layer_norm)"));
   }
+  for (int i = 0; i < v.size && cut_.parts > 1; ++i)
+    if (const node& n = v.nodes[i]; n.op == &placeholder_card && is_batched(n.dims) && before_batch(n.dims) != 1)
+      raise(status::invalid_argument, text("microbatch: the batch of the placeholder \"", r.name_of(i),
+                                           "\" is not its first extent: ", to_text(n.dims),
+                                           "; make it the first one, and transpose in the model"));
   train.cut(cut_.parts);
   sums_ = tree_sum(cut_.parts, variables.trainable_bytes(), cut_.sum);
   prepare_outputs(train);
@@ -68,7 +73,7 @@ GRADUS_BODY void part_sums::take(step_machine& train, variable_arena& variables)
 
 GRADUS_BODY void part_sums::average(step_machine& train, variable_arena& variables, std::int64_t of) {
   for (std::size_t i = 0; i < variables.size(); ++i) {
-    if (const variable_info& v = variables.info(i); v.trainable)
+    if (const variable_info& v = variables.info(i); v.trainable && is_float(v.type))
       divide_gradient(v.type, variables.gradient(i), v.size(), of);
   }
   average_outputs(train);
@@ -99,7 +104,7 @@ GRADUS_BODY void part_sums::average_outputs(step_machine& train, std::int64_t of
 GRADUS_BODY void part_sums::add_gradients(const variable_arena& variables, std::byte* to, const std::byte* from) {
   for (std::size_t i = 0; i < variables.size(); ++i) {
     const variable_info& v = variables.info(i);
-    if (!v.trainable) continue;
+    if (!v.trainable || !is_float(v.type)) continue;  // others have no gradient
     std::byte* const sum = to + v.offset;
     if (v.type == float64)
       add_values(reinterpret_cast<double*>(sum), reinterpret_cast<const double*>(from + v.offset), v.size());

@@ -2,6 +2,8 @@
 // owner of memory this header defines which mirrors there are, how they start, how they are exchanged with those that
 // evaluation uses, and which a checkpoint holds.
 #pragma once
+#include "../base/build.hpp"
+
 #include <algorithm>
 #include <cstring>
 #include <span>
@@ -42,11 +44,15 @@ void start_mirror(const mirror& m, dtype type, std::byte* to, std::size_t bytes,
 }
 
 // Exchanges a variable with the mirror that evaluation uses in its place, bit by bit, and returns whether there is such
-// a mirror. mirror_at(k) returns where mirror k begins.
+// a mirror: one that the policy freeze keeps is evaluated as it is, since nothing has moved its mirrors. mirror_at(k)
+// returns where mirror k begins.
 template <class Update, class MirrorAt>
-bool swap_evaluation_copy(const Update& update, std::size_t branch, std::span<std::byte> values, MirrorAt mirror_at) {
+bool swap_evaluation_copy(const Update& update, std::size_t branch, std::string_view name, const extents& dims,
+                          std::span<std::byte> values, MirrorAt mirror_at) {
   const std::size_t k = update.evaluation_mirror(branch);
   if (k == Update::mirror_count) return false;
+  if constexpr (Update::freezes)
+    if (update.frozen(name, dims)) return false;
   std::swap_ranges(values.begin(), values.end(), mirror_at(k));
   return true;
 }

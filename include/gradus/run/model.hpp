@@ -1,6 +1,8 @@
 // There are two ways to have a model ready to run: compiled, with its graphs as constants and its kernels instantiated;
 // and interpreted, with its graphs built by the program. Both give a `runnable` per mode, and the same numbers.
 #pragma once
+#include "../base/build.hpp"
+
 #include <functional>
 #include <memory>
 #include <optional>

@@ -1,6 +1,8 @@
 // This class makes the updates that a training graph's `apply` nodes name, on variables in arenas. Uniform updates are
 // sweeps, joined where variables lie side by side or divided over threads; others go one by one (run/apply.hpp).
 #pragma once
+#include "../base/build.hpp"
+
 #include <array>
 #include <climits>
 #include <vector>
@@ -114,11 +116,16 @@ public:
     }
   }
 
+  // Ends the step.
+  void finish() {
+    step.finish();
+    variables.count_steps(step.global_step);
+  }
   // Makes the calls without a kernel, in their order, and ends the step; for gradients that are there already.
   void make_all() {
     for (std::size_t i = 0; i < train.call_count(); ++i)
       if (const bound_call& c = train.bound(i); c.run == nullptr) session_call<true>(c);
-    step.finish();
+    finish();
   }
   // Sets rows (int64) for a variable, in place of those that a step computes, until the next call.
   void give_rows(std::size_t variable, const indexed_slices& all) {
@@ -200,8 +207,8 @@ public:
   void swap_averages() {
     if constexpr (Optimizer::has_evaluation_copy)
       for (std::size_t i = 0; i < variables.size(); ++i)
-        if (variables.info(i).trainable)
-          swap_evaluation_copy(step.update, states_[i].branch, variables.view(i).mutable_bytes(),
+        if (const tensor_view v = variables.view(i); variables.info(i).trainable)
+          swap_evaluation_copy(step.update, states_[i].branch, variables.info(i).name, v.dims, v.mutable_bytes(),
                                [&](std::size_t k) { return variables.mirror(k, i); });
   }
   // Returns a slot of a variable by the rule's name for it, "m"; empty if it keeps none of this name.

@@ -15,6 +15,8 @@
 // 1 - d is formed in double and rounded once to the type of the array; TensorFlow forms it in float32. Arrays are
 // float32 or float64 (TensorFlow's two 16-bit types are not supported); they must outlive this object and not move.
 #pragma once
+#include "../base/build.hpp"
+
 #include <algorithm>
 #include <concepts>
 #include <deque>

@@ -156,8 +156,13 @@ GRADUS_BODY void moving_averages::step(entry& e, std::optional<double> num_updat
 }
 
 GRADUS_BODY void moving_averages::exchange() {
-  for (auto& e : entries_)
+  const auto one = [](entry& e) {
     if (e.is_variable) std::ranges::swap_ranges(e.values.mutable_bytes(), e.average.bytes());
+  };
+  if (swapped_)  // back in the other order, since two names may follow one array
+    std::for_each(entries_.rbegin(), entries_.rend(), one);
+  else
+    std::for_each(entries_.begin(), entries_.end(), one);
   swapped_ = !swapped_;
 }
 

@@ -1,5 +1,7 @@
 // A program passes gradients in this form: an array, or some rows of one, for the variable of a name.
 #pragma once
+#include "../base/build.hpp"
+
 #include <string_view>
 
 #include "../base/error.hpp"

@@ -18,6 +18,8 @@
 // tensors. A compiled model or a trainer uses pass/optimize.hpp instead and gets its rule as a policy. An update never
 // races with another write or read of its variable, so use_locking is recorded and changes nothing.
 #pragma once
+#include "../base/build.hpp"
+
 #include <algorithm>
 #include <memory>
 #include <optional>
@@ -172,10 +174,11 @@ private:
     const std::size_t branch = made_->update.branch_of(p.name, p.dims);
     p.slots.fill(-1);
     detail::each_mirror(made_->update, branch, p.dims, [&](std::size_t k, const mirror& m, const extents& dims) {
-      if (const value known = get_slot(v, m.slot); known) {
-        p.slots[k] = known.id;
-        return;
-      }
+      for (const auto& known : made_->variables)
+        if (known.g == &g && known.beside == v.id && known.mirror == k) {
+          p.slots[k] = known.node;
+          return;
+        }
       const std::string_view owner =
           made_->renamed && m.optimizer == update_type::rule_type::name ? std::string_view(made_->name) : m.optimizer;
       // This is the name that an updater gives, so that checkpoints agree; the graph adds a number if another optimizer
@@ -183,7 +186,7 @@ private:
       std::string name = checkpoint_name(p.name, {.slot = m.slot, .optimizer = owner, .number = m.number});
       if (g.find(name) >= 0) name = text(p.name, "/", owner);
       p.slots[k] = new_variable(g, name, shape_of(dims), p.type, m.initial, g.nodes[v.id].device);
-      made_->variables.push_back({&g, p.slots[k], v.id, std::string(m.slot), m.initial, m.starts_as_variable, {}});
+      made_->variables.push_back({&g, p.slots[k], v.id, std::string(m.slot), m.initial, m.starts_as_variable, {}, k});
     });
   }
   // Finds or makes the optimizer's own state in a graph: that of the update, in its order; then the count of steps, if

@@ -2,6 +2,8 @@
 // outer product of two rows. It is added to the sum of the examples before it as it is computed, so that it needs no
 // memory of its own.
 #pragma once
+#include "../base/build.hpp"
+
 #include <array>
 
 #include "../ops/matmul.hpp"

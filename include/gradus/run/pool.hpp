@@ -1,5 +1,7 @@
 // `pool` is a thread pool; any type that satisfies `thread_pool` may be used in its place.
 #pragma once
+#include "../base/build.hpp"
+
 #if defined(__STDCPP_THREADS__)
 #include <algorithm>
 #include <atomic>
@@ -96,10 +98,17 @@ public:
     crowded_ = detail::is_crowded(static_cast<std::size_t>(size));
     finished_ = std::make_unique<detail::progress[]>(static_cast<std::size_t>(size));
     workers_.reserve(static_cast<std::size_t>(size) - 1);
+    // If a thread or memory is missing, the threads that have begun are waiting for work, and would be waited for.
+    struct until_all_began {
+      worker_pool* pool;
+      ~until_all_began() {
+        if (pool != nullptr) pool->end();
+      }
+    } guard{this};
     for (int i = 1; i < size; ++i)
-      workers_.push_back(start_thread(
-          text("a pool of ", size, " threads, ", i - 1, " of ", size - 1, " begun,"), "ask for fewer",
-          [this, i] { work(i); }, [this] { end(); }));  // the created threads wait for work, and would be waited for
+      workers_.push_back(start_thread(text("a pool of ", size, " threads, ", i - 1, " of ", size - 1, " begun,"),
+                                      "ask for fewer", [this, i] { work(i); }));
+    guard.pool = nullptr;
   }
   worker_pool(const worker_pool&) = delete;
   worker_pool& operator=(const worker_pool&) = delete;

@@ -7,6 +7,8 @@
 //
 // A step without a profile contains none of this. With one, every call reads the clock twice.
 #pragma once
+#include "../base/build.hpp"
+
 #include <algorithm>
 #include <cstdio>
 #include <string>

@@ -1,10 +1,10 @@
 // A model that was refused does not compile, and the compiler prints the reason: the graph's error message, cut into
 // template arguments.
 #pragma once
+#include "../base/build.hpp"
+
 #include <cstddef>
 #include <utility>
-
-#include "../base/build.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
 

@@ -5,6 +5,8 @@
 // numbers of the same type, perhaps with others in place of some (embedding_lookup_sparse). A wrong guess only costs
 // time.
 #pragma once
+#include "../base/build.hpp"
+
 #include <type_traits>
 #include <utility>
 #include <vector>

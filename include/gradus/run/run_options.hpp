@@ -4,11 +4,11 @@
 //   gradus::run_metadata told;
 //   s.run(train, feeds, {.timeout_secs = 5, .trace = gradus::trace_level::full_trace}, &told);
 #pragma once
+#include "../base/build.hpp"
+
 #include <optional>
 #include <string>
 #include <vector>
-
-#include "../base/build.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
 
@@ -23,7 +23,7 @@ struct run_options {
   std::optional<double> timeout_secs = {};
   trace_level trace = trace_level::no_trace;
   // If this is cancelled, a run that waits in a queue raises an error of its kind; a coordinator's stopping() is such
-  // an object. It must outlive the run. A monitored session and a supervisor pass their own.
+  // an object. It must outlive the run. A monitored session and a supervisor add their own.
   cancellation* stop = nullptr;
 };
 

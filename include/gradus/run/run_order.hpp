@@ -14,6 +14,8 @@
 // of its thread and then checks whether its kind is closed, and a run that excludes it closes the kind first and then
 // reads the counts, so that one of the two sees the other.
 #pragma once
+#include "../base/build.hpp"
+
 #include <algorithm>
 #include <array>
 #include <atomic>

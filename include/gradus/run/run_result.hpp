@@ -5,6 +5,8 @@
 //   const auto both = s.run({"y", "loss"}, feeds);       // run_results: both[0], both[1]
 //   const float first = s.run("y", feeds).as<float>()[0];
 #pragma once
+#include "../base/build.hpp"
+
 #include <memory>
 #include <new>
 #include <span>

@@ -1,6 +1,8 @@
 // A run_trace measures the calls of one run of a session, for its run_metadata. It hides a step_profile
 // (run/profile.hpp) behind this interface, so that a program that runs a session does not compile it.
 #pragma once
+#include "../base/build.hpp"
+
 #include <memory>
 
 #include "machine.hpp"

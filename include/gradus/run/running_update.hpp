@@ -1,6 +1,8 @@
 // This header runs a train op of gradus::optimizer (run/optimizer.hpp) in a session: it holds the built op, and runs
 // its nodes.
 #pragma once
+#include "../base/build.hpp"
+
 #include <array>
 #include <cstring>
 #include <string>
@@ -24,6 +26,7 @@ struct optimizer_variable {
   double initial = 0;          // of a slot, unless it starts as the variable
   bool copies = false;         // starts as the variable
   std::vector<std::byte> own;  // initial bytes of own state
+  std::size_t mirror = 0;      // of a slot: its number among the update's, since two parts of a chain may have one name
 };
 // One update of a train op, as it was built.
 template <std::size_t Mirrors>

@@ -2,6 +2,8 @@
 // graph's edges and an estimate of each call's time, once per graph and size of batch. Large calls are divided; updates
 // start as soon as the edges allow it.
 #pragma once
+#include "../base/build.hpp"
+
 #include <algorithm>
 #include <bit>
 #include <vector>

@@ -21,6 +21,8 @@
 // "random_step" when it starts, as a stepper takes its step. A saver saves a session (`remembers`): variables, slots,
 // the position of the random stream, and which variables have no value yet.
 #pragma once
+#include "../base/build.hpp"
+
 #include <concepts>
 #include <memory>
 #include <mutex>

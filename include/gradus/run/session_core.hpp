@@ -1,6 +1,8 @@
 // session_core is the core of a session (run/base_session.hpp): it finds fetches and feeds, keeps the prepared run of
 // each set of fetches, and holds the variables of its graph.
 #pragma once
+#include "../base/build.hpp"
+
 #include <array>
 #include <atomic>
 #include <functional>

@@ -14,6 +14,8 @@
 //   after    in the order of the graph, when the run has released its variables. Its operands stay as they were.
 //            Only nodes of this phase, and nodes that compute nothing, may wait for it.
 #pragma once
+#include "../base/build.hpp"
+
 #include <cstdint>
 #include <memory>
 #include <span>

@@ -1,9 +1,9 @@
 // session_options are the settings of TensorFlow's ConfigProto that a run of this library uses.
 #pragma once
+#include "../base/build.hpp"
+
 #include <string>
 #include <vector>
-
-#include "../base/build.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
 

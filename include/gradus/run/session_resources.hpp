@@ -9,6 +9,8 @@
 // session may add more variables. Runs of all these sessions are ordered together: a run that writes a variable
 // excludes the runs that read or write it.
 #pragma once
+#include "../base/build.hpp"
+
 #include <atomic>
 #include <deque>
 #include <functional>

@@ -1,5 +1,7 @@
 // A session keeps this beside its variables: which of them have no value, and the position of its random stream.
 #pragma once
+#include "../base/build.hpp"
+
 #include <cstring>
 #include <string_view>
 #include <vector>

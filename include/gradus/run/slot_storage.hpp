@@ -4,6 +4,8 @@
 //   static auto trainer = gradus::make_static_stepper<model>(gradus::static_batch<1>{}, gradus::adam{.rate = 0.01},
 //                                                            gradus::slots<gradus::bfloat16>{});
 #pragma once
+#include "../base/build.hpp"
+
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -27,6 +29,15 @@ namespace kind {
 struct slot_storage {};  // how a static stepper stores the slots of its rule: slots<bfloat16>, slots<int8>
 }  // namespace kind
 
+namespace detail {
+template <class P>
+struct no_policy_of_this_door<P, kind::slot_storage> {
+  static_assert(!sizeof(P*),
+                "gradus: this policy is not one that is taken here, because slots<bfloat16> and slots<int8> say how a "
+                "static stepper stores the slots of its rule; make_static_stepper takes it.");
+};
+}  // namespace detail
+
 // The slots of the rule (Adam's m and v) are stored as bfloat16 or as int8. A step widens them, computes in float32,
 // and rounds the results to one of the two neighbours at random, the nearer one with the greater probability, so that
 // the mean is the exact value: a slot that changes by less than the resolution, as Adam's v does in every step, still
@@ -46,16 +57,19 @@ struct slot_storage {};  // how a static stepper stores the slots of its rule: s
 // the same bits; the seed is not the run's. TensorFlow and PyTorch round slots of 16 bits to nearest, and
 // bitsandbytes does the same with its 8-bit ones.
 //
-// The policy is for rules on numbers, with or without a clip by the global norm and an average. The compiler refuses
-// rules that measure tensors or evaluate elsewhere, groups of rules, freeze, accumulate, loss scales; constraints,
-// gradients that come as rows, float64; and, as int8, rules whose variable is computed from their slots alone (ftrl,
-// adagrad_da). Slots that start as a copy of their variable are refused when the trainer is made (invalid_argument).
+// The policy is for rules on numbers, beside which a clip by the global norm and an average may stand. The compiler
+// refuses rules that measure tensors (as a chain with a clip by a norm does) or evaluate elsewhere, groups of rules,
+// freeze, accumulate, loss scales; constraints, gradients that come as rows, float64; and, as int8, rules whose
+// variable is computed from their slots alone (ftrl, adagrad_da). Slots that start as a copy of their variable are
+// refused when the trainer is made (invalid_argument).
 template <dtype Type>
 struct slots {
-  static_assert(Type == bfloat16 || Type == int8,
-                "gradus: slots are stored as float32, or with slots<bfloat16>{} or slots<int8>{} as one of these.");
   using policy_for = kind::slot_storage;
   std::uint64_t seed = 0;
+  // The last member: clang makes none of those that stand behind an assertion that fails, and would call this no
+  // policy.
+  static_assert(Type == bfloat16 || Type == int8,
+                "gradus: slots are stored as float32, or with slots<bfloat16>{} or slots<int8>{} as one of these.");
 };
 
 namespace detail {
@@ -64,8 +78,8 @@ struct float_slots {
 };
 template <class Policy>
 inline constexpr dtype slot_type = float32;
-template <dtype Type>
-inline constexpr dtype slot_type<slots<Type>> = Type;
+template <dtype Type>  // float32 for a type that slots has refused, so that no second error follows
+inline constexpr dtype slot_type<slots<Type>> = Type == bfloat16 || Type == int8 ? Type : float32;
 // The type that the slots are stored as.
 template <class... Policies>
 inline constexpr dtype stored_slot_type = slot_type<policy_of<kind::slot_storage, float_slots, Policies...>>;

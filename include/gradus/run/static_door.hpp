@@ -1,6 +1,8 @@
 // This header checks the arguments of make_static_stepper (run/static_step.hpp): policies must fit each other, the
 // update must need no heap, and the model must compile. Others are refused with a sentence that names the remedy.
 #pragma once
+#include "../base/build.hpp"
+
 #include <type_traits>
 
 #include "../base/subnormals.hpp"
@@ -98,10 +100,12 @@ struct static_slots_fit {
       no_copy,
       "gradus: slots<bfloat16> and slots<int8> would round the copies of the weights that a part of this rule "
       "keeps in a slot (lookahead); leave the slots policy out, or that part.");
-  static_assert(on_numbers,
-                "gradus: slots<bfloat16> and slots<int8> take rules on numbers, with or without a clip by the global "
-                "norm and an average: no groups, no norms of tensors, no accumulate, no loss scale, no freeze, no rule "
-                "that evaluates elsewhere; leave the slots policy out, or them.");
+  static_assert(
+      on_numbers,
+      "gradus: slots<bfloat16> and slots<int8> take rules on numbers, beside which a clip by the global norm "
+      "and an average may stand: no groups, no norms of tensors, no clip by a norm in a chain, no accumulate, no loss "
+      "scale, no freeze, no rule that evaluates elsewhere; leave the slots policy out, or them, and give "
+      "clip_by_global_norm beside the rule (adam{}, clip_by_global_norm{1}), not in a chain.");
   static_assert(exact,
                 "gradus: slots<int8> would round the weights of this rule (ftrl, adagrad_da), which computes them from "
                 "its slots alone; use slots<bfloat16>, or another rule.");

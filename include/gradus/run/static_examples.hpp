@@ -2,6 +2,7 @@
 // (one_by_one). It copies inputs that kernels cannot read in place, adds gradients, averages outputs, and keeps
 // predictions.
 #pragma once
+#include "../base/mean_in_words.hpp"
 #include "static_layout.hpp"
 
 namespace gradus::inline GRADUS_BUILD::detail {
@@ -41,8 +42,20 @@ void divide_values(T* x, std::size_t n, T by) {
   for (std::size_t i = 0; i < n; ++i) x[i] /= by;
 }
 
-// It works on a batch of N examples in `memory`, laid out as Layout.
-template <class Train, class Forward, const auto& Layout, std::int64_t N>
+// The mean of a step's outputs over the examples, in double.
+class mean_in_double {
+public:
+  void start(double x) { sum_ = x; }
+  void add(double x) { sum_ += x; }
+  double over(std::uint32_t n) const { return sum_ / static_cast<double>(n); }
+
+private:
+  double sum_ = 0;
+};
+
+// It works on a batch of N examples in `memory`, laid out as Layout. Without Doubles, means of floats have the same
+// bits and are computed by integers.
+template <class Train, class Forward, const auto& Layout, std::int64_t N, bool Doubles>
 class static_examples {
 public:
   std::size_t now = 0;  // the example that goes through the model
@@ -83,8 +96,11 @@ public:
   }
   void add_outputs(const std::byte* memory) {
     for_each_below<static_cast<int>(averaged.size())>([&]<int I> {
-      const double x = static_cast<double>(*at<averaged[I]>(memory));
-      outputs_[I] = now == 0 ? x : outputs_[I] + x;
+      auto& mean = std::get<I>(outputs_);
+      if (now == 0)
+        mean.start(*at<averaged[I]>(memory));
+      else
+        mean.add(*at<averaged[I]>(memory));
     });
   }
   // Turns sums into means, after the last example.
@@ -96,7 +112,8 @@ public:
     });
     for_each_below<static_cast<int>(averaged.size())>([&]<int I> {
       using T = element_t<Train::graph.nodes[averaged[I]].type>;
-      *const_cast<T*>(at<averaged[I]>(memory)) = static_cast<T>(outputs_[I] / static_cast<double>(N));
+      *const_cast<T*>(at<averaged[I]>(memory)) =
+          static_cast<T>(std::get<I>(outputs_).over(static_cast<std::uint32_t>(N)));
     });
   }
   // Stores the example's predictions beside those of the others.
@@ -116,7 +133,16 @@ public:
 private:
   static constexpr auto updates = updates_of<Train, true>();
   static constexpr auto averaged = averaged_outputs<Train>();
-  double outputs_[std::max<std::size_t>(averaged.size(), 1)] = {};
+  template <int Id>
+  using mean_type =
+      std::conditional_t<Doubles || Train::graph.nodes[Id].type == float64, mean_in_double, mean_in_words>;
+  template <class Numbers>
+  struct means_of;
+  template <std::size_t... I>
+  struct means_of<std::index_sequence<I...>> {
+    using type = std::tuple<mean_type<averaged[I]>...>;
+  };
+  typename means_of<std::make_index_sequence<averaged.size()>>::type outputs_{};
 
   template <int Id>
   static auto at(const std::byte* memory) {

@@ -7,6 +7,8 @@
 // a prediction share theirs, because only one of the two runs. With release_gradients there is no array of gradients;
 // with one_by_one it holds their sums, inputs and predictions have all examples, and the tensors of a step have one.
 #pragma once
+#include "../base/build.hpp"
+
 #include <algorithm>
 #include <array>
 #include <string_view>
@@ -25,6 +27,21 @@ namespace kind {
 struct memory {};        // where a run's tensors are: static_batch<N>
 struct memory_limit {};  // how much memory they may take: memory_at_most<N>
 }  // namespace kind
+
+namespace detail {
+template <class P>
+struct no_policy_of_this_door<P, kind::memory> {
+  static_assert(!sizeof(P*),
+                "gradus: this policy is not one that is taken here, because static_batch<N> fixes the batch size of a "
+                "static stepper; make_static_stepper takes it. Elsewhere the batch size is that of the examples.");
+};
+template <class P>
+struct no_policy_of_this_door<P, kind::memory_limit> {
+  static_assert(!sizeof(P*),
+                "gradus: this policy is not one that is taken here, because memory_at_most<N> limits the memory of a "
+                "static stepper; make_static_stepper takes it.");
+};
+}  // namespace detail
 
 // Every step has N examples, and its tensors are inside the object that runs it.
 template <std::int64_t N>

@@ -1,6 +1,8 @@
 // This header measures the gradients of a static stepper's step: it computes the sum of squares whose root is the
 // global norm.
 #pragma once
+#include "../base/build.hpp"
+
 #include <array>
 
 #include "static_layout.hpp"

@@ -1,5 +1,7 @@
 // This header fills a static stepper's memory before the first step: constants, and variables by their initializers.
 #pragma once
+#include "../base/build.hpp"
+
 #include <algorithm>
 
 #include "static_layout.hpp"
@@ -47,6 +49,21 @@ template <class G, class Train, class Device, const auto& Layout>
                                                              memory + Layout.template offset<G>(id));
     }
   });
+}
+
+// Gives the model's own count of steps, the variable "global_step", its value, since checkpoints hold it once, as the
+// stepper's.
+template <class Train, const auto& Layout>
+[[gnu::always_inline]] inline void count_steps([[maybe_unused]] std::byte* memory,
+                                               [[maybe_unused]] std::int64_t global_step) {
+  if constexpr (constexpr int v = Train::find_variable("global_step"); v >= Train::program.trainable) {
+    constexpr int id = Train::program.variables[v];
+    constexpr node n = Train::graph.nodes[id];
+    using T = element_t<n.type>;
+    constexpr bool counts = n.dims.rank == 0 && Train::variable_attributes(id).local == 0;
+    if constexpr (counts && (is_float(n.type) || n.type == int32 || n.type == int64))
+      *reinterpret_cast<T*>(memory + Layout.variable[v]) = static_cast<T>(global_step);
+  }
 }
 
 // Returns the bytes of the variables that are not local and of float32; 0 if a trainable one is of another type.

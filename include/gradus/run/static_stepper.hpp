@@ -1,11 +1,14 @@
 // A static stepper makes one step as straight-line code over one array. run/static_step.hpp is its public header.
 #pragma once
+#include "../base/build.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cstring>
 #include <span>
 
 #include "../base/subnormals.hpp"
+#include "frozen_record.hpp"
 #include "mirrors.hpp"
 #include "static_examples.hpp"
 #include "static_layout.hpp"
@@ -69,6 +72,7 @@ public:
       *at<std::int64_t>(layout.variable[v]) = static_cast<std::int64_t>(seed);
     restart_mirrors();
     step_.global_step = 0, ready_ = true;
+    detail::count_steps<train, layout>(memory_, step_.global_step);
   }
 
   // ---- a step
@@ -98,6 +102,7 @@ public:
     }
     loss_ = *tensor<train, loss_id>().data();
     step_.finish();
+    detail::count_steps<train, layout>(memory_, step_.global_step);
   }
   // Returns the loss of the last step, before its update.
   auto loss() const { return loss_; }
@@ -141,7 +146,8 @@ public:
   {
     for (const auto& v : kept)
       if (v.trainable)
-        detail::swap_evaluation_copy(step_.update, branch_of(v), std::span(memory_ + v.offset, v.bytes),
+        detail::swap_evaluation_copy(step_.update, branch_of(v), v.name, resolve(v.dims, 1),
+                                     std::span(memory_ + v.offset, v.bytes),
                                      [&](std::size_t k) { return memory_ + layout.mirror(k, v.offset); });
   }
 
@@ -183,6 +189,7 @@ public:
           [&](std::size_t k, const auto&... of) { detail::remember_slot<slot_type>(list, slot_at(k, v), of...); });
     }
     step_.update.remembers(list);
+    detail::static_frozen_record<train>::list_in(list);
   }
   // Lists the variables alone, which programs of one model exchange (cluster/federated_member.hpp).
   template <class List>
@@ -191,12 +198,14 @@ public:
       if (!v.local) list.tensor(v.name, v.type, resolve(v.dims, 1), std::span(memory_ + v.offset, v.bytes));
   }
   // Call this after a restore: nothing is left to initialize.
-  void restored() { ready_ = true; }
+  void restored() {
+    ready_ = true;
+    detail::count_steps<train, layout>(memory_, step_.global_step);
+  }
   bool initialized() const { return ready_; }
   // Restarts slots and averages from the variables' present values.
   void restart_mirrors() {
-    for (const auto& v : kept)
-      if (v.trainable) start_mirrors(v);
+    for (const auto& v : kept) v.trainable ? start_mirrors(v) : void();
     step_.update.restart();
   }
 
@@ -206,8 +215,9 @@ private:
 
   update_step<update_type, train::template trains<float>(), train::template trains<double>()> step_;
   [[no_unique_address]] subject_states<update_type, kept.size()> states_{};
-  [[no_unique_address]] std::conditional_t<one_by_one, detail::static_examples<train, forward, layout, batch_size>,
-                                           detail::whole_static_batch>
+  [[no_unique_address]] std::conditional_t<
+      one_by_one, detail::static_examples<train, forward, layout, batch_size, !update_type::settles>,
+      detail::whole_static_batch>
       example_{};
   [[no_unique_address]] policy_of<kind::slot_storage, detail::float_slots, Policies...> storage_;
   loss_type loss_ = 0;
@@ -235,7 +245,6 @@ private:
     if constexpr (constexpr int v = train::find_variable("random_step"); v >= 0)
       *at<std::int64_t>(layout.variable[v]) = step;
   }
-
   void start_mirrors(const detail::static_variable& v) {
     const extents all = resolve(v.dims, 1);
     detail::each_mirror(step_.update, branch_of(v), all, [&](std::size_t k, const mirror& m, const extents&) {

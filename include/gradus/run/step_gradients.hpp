@@ -1,6 +1,8 @@
 // This header examines the gradients of a training step as a whole: when each is final, their squares, and the first
 // number that is not finite.
 #pragma once
+#include "../base/build.hpp"
+
 #include <string_view>
 #include <vector>
 

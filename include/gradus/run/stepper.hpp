@@ -86,6 +86,7 @@ public:
         *reinterpret_cast<std::int64_t*>(updates_.variables.value(i)) = static_cast<std::int64_t>(seed);
       if (v.trainable) updates_.start_mirrors(i);
     }
+    updates_.variables.count_steps(updates_.step.global_step);
   }
   // Sets local variables (metrics) back to their initial values.
   void reset_local() {
@@ -153,7 +154,7 @@ public:
       updates_.begin();
       const lent_until_end lent{updates_.train};
       updates_.executor.run(updates_.train, calls_of_step{&updates_}, probe...);
-      updates_.step.finish();
+      updates_.finish();
     }
   }
   // With microbatch, these are the two halves of a step, for a process that shares one with others. The batch here
@@ -166,6 +167,7 @@ public:
     if (count != parts_)
       raise(status::invalid_argument, text("sum_parts: expected ", parts_, " parts, the microbatch's, found ", count));
     const subnormal_scope numbers(subnormals_here);
+    const lent_until_end lent{updates_.train};
     sums_.restart();
     updates_.step.begin_gradients();
     for (std::int64_t k = 0; k < count; ++k) {
@@ -257,7 +259,10 @@ public:
   }
   // Call this when another process made the updates up to this step: the draws of random operations, and the rate, are
   // from now on those of this step.
-  void move_to(std::int64_t global_step) { updates_.step.global_step = global_step; }
+  void move_to(std::int64_t global_step) {
+    updates_.step.global_step = global_step;
+    updates_.variables.count_steps(global_step);
+  }
   template <mode M>
   void forward() {
     const subnormal_scope numbers(subnormals_here);
@@ -329,11 +334,13 @@ public:
   void restart_mirrors() {
     for (std::size_t i = 0; i < updates_.variables.size(); ++i)
       if (updates_.variables.info(i).trainable) updates_.start_mirrors(i);
+    updates_.step.update.restart();
   }
   // Call this after a restore: nothing is left to initialize.
   void restored() {
     for (std::size_t i = 0; i < updates_.variables.size(); ++i)
       if (!updates_.variables.info(i).local) updates_.variables.info(i).initialized = true;
+    updates_.variables.count_steps(updates_.step.global_step);
   }
   // Exchanges the variables with the averages (or the other values at which the rule evaluates). A second call
   // exchanges them back, with the same bits.

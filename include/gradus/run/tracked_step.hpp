@@ -2,6 +2,8 @@
 // an updater runs the phases one after the other, and a shard of a parameter server communicates with others between
 // them.
 #pragma once
+#include "../base/build.hpp"
+
 #include <deque>
 #include <string>
 #include <vector>

@@ -1,6 +1,8 @@
 // A tracked_variable is a user's array that an updater steps (run/updater.hpp), with its slots, its float32 master if
 // it holds 16-bit numbers, and the gradient of this step.
 #pragma once
+#include "../base/build.hpp"
+
 #include <array>
 #include <cstring>
 #include <span>

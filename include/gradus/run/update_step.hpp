@@ -12,6 +12,8 @@
 // owner. A global norm inside a chain takes its sums in blocks of 4096 values: there an owner lists its addends
 // (added_one_by_one), and all owners add the addends of all, in the variables' order.
 #pragma once
+#include "../base/build.hpp"
+
 #include <array>
 #include <cmath>
 #include <vector>

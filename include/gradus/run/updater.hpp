@@ -15,6 +15,8 @@
 // gradients may be of either type. After a step the array holds the master's values, rounded. See
 // docs/mixed_precision.md.
 #pragma once
+#include "../base/build.hpp"
+
 #include <initializer_list>
 #include <memory>
 #include <string>
@@ -61,10 +63,12 @@ public:
     if (gradients.empty())
       raise(status::invalid_argument, "no gradients were given; expected at least one, as {{\"w\", dw}}");
     tracked_.take(gradients);
-    if (std::exchange(checked_, variables_.size()) < variables_.size())
+    if (checked_ < variables_.size()) {
       detail::check_masks(step_.update, [this](auto f) {
         for (const auto& v : variables_) f(v.name, v.values.dims);
       });
+      checked_ = variables_.size();
+    }
     const subnormal_scope numbers(detail::subnormals_of<Device, Policies...>());
     tracked_.begin();
     norm_ = tracked_.know_all([] { return 0.0; });
@@ -81,12 +85,13 @@ public:
   void observe(std::span<const named_gradient> estimates) {
     static_assert(update_type::observes, "gradus: no rule of this updater takes observations; sophia does.");
     tracked_.take(estimates);
+    for (const auto& v : variables_)  // before any slot moves
+      if (v.gradient != nullptr && v.gradient->sparse)
+        raise(status::invalid_argument, text("the observation of \"", v.name, "\" has rows; expected a dense one"));
     const subnormal_scope numbers(detail::subnormals_of<Device, Policies...>());
     step_.begin();
     for (auto& v : variables_) {
       if (v.gradient == nullptr) continue;
-      if (v.gradient->sparse)
-        raise(status::invalid_argument, text("the observation of \"", v.name, "\" has rows; expected a dense one"));
       tracked_.with_step(v, [&](auto& one) {
         one.begin(step_.branch_constants());
         one.observe();
@@ -102,7 +107,8 @@ public:
   {
     for (auto& v : variables_) {
       const auto mirror_at = [&v](std::size_t k) { return v.mirrors[k].data(); };
-      if (detail::swap_evaluation_copy(step_.update, v.state.branch, v.values.mutable_bytes(), mirror_at))
+      if (detail::swap_evaluation_copy(step_.update, v.state.branch, v.name, v.values.dims, v.values.mutable_bytes(),
+                                       mirror_at))
         v.master.refresh();
     }
   }

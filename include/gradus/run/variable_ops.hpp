@@ -11,6 +11,8 @@
 // before it); the random streams of a graph begin anew only with a seed of the op's own. An initializer runs before
 // everything else of its run, on variables that no other run uses meanwhile.
 #pragma once
+#include "../base/build.hpp"
+
 #include <cstdint>
 #include <optional>
 #include <span>

@@ -2,6 +2,8 @@
 // the arrays that an optimizer keeps beside a variable (mirrors) are arenas of the same layout. So a norm is one read,
 // an update one sweep, a checkpoint one write.
 #pragma once
+#include "../base/build.hpp"
+
 #include <cstring>
 #include <span>
 #include <string_view>
@@ -57,6 +59,7 @@ public:
   // each on its thread; arenas that are small are zeroed here.
   template <class Bytes, class Touch>
   void allocate(std::size_t mirrors, Bytes mirror_bytes, Touch touch) {
+    steps_ = find("global_step");
     std::size_t at = 0;
     for (int pass = 0; pass < 2; ++pass) {
       for (variable_info& v : infos_)
@@ -98,6 +101,9 @@ public:
   }
 
   bool initialized() const;  // whether all variables of checkpoints have values
+  // Gives the model's own count of steps, the variable "global_step", its value: after each step, and after a restore,
+  // since checkpoints hold it once, as the count of the stepper.
+  void count_steps(std::int64_t global_step);
 
   std::byte* value(std::size_t i) { return memory_.data() + infos_[i].offset; }
   std::byte* gradient(std::size_t i) { return memory_.data() + all_bytes_ + infos_[i].offset; }
@@ -118,6 +124,7 @@ private:
   std::vector<variable_info> infos_;
   aligned_buffer memory_;
   std::vector<std::size_t> mirror_offsets_, mirror_bytes_;  // of mirror k of variable i at index k size() + i
+  int steps_ = -1;                                          // the model's own count of steps
   std::size_t trainable_bytes_ = 0, all_bytes_ = 0, bytes_ = 0;
 };
 

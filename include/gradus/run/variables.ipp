@@ -1,5 +1,7 @@
 // The bodies of variables.hpp.
 #pragma once
+#include <cstring>
+
 #include "../base/body.hpp"
 #include "variables.hpp"
 
@@ -30,6 +32,17 @@ GRADUS_BODY void variable_arena::allocate(std::size_t mirrors) {
   allocate(mirrors, [this](std::size_t, std::size_t i) { return infos_[i].bytes; });
 }
 
+GRADUS_BODY void variable_arena::count_steps(std::int64_t global_step) {
+  if (steps_ < 0) return;
+  const auto i = static_cast<std::size_t>(steps_);
+  const variable_info& v = info(i);
+  if (v.trainable || v.local || v.dims.rank != 0) return;
+  const auto put = [&](auto number) { std::memcpy(value(i), &number, sizeof number); };
+  if (v.type == int64) put(global_step);
+  if (v.type == int32) put(static_cast<std::int32_t>(global_step));
+  if (v.type == float64) put(static_cast<double>(global_step));
+  if (v.type == float32) put(static_cast<float>(global_step));
+}
 GRADUS_BODY bool variable_arena::initialized() const {
   for (const variable_info& v : infos_)
     if (!v.local && v.name != "global_step" && !v.initialized) return false;

@@ -1,6 +1,8 @@
 // A coordinated_thread is a thread that a coordinator waits for and that is started later; TensorFlow's loopers and
 // queue runners are made of such threads.
 #pragma once
+#include "../base/build.hpp"
+
 #include <functional>
 #include <memory>
 #include <mutex>

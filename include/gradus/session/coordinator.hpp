@@ -18,6 +18,8 @@
 // can be used and nothing is polled; errors after the first are kept in `suppressed()`; the names of threads that still
 // run and are ignored are returned, not logged.
 #pragma once
+#include "../base/build.hpp"
+
 #include <concepts>
 #include <exception>
 #include <memory>
@@ -122,13 +124,15 @@ public:
   // top of this file).
   [[nodiscard]] registration register_thread(std::string name) { return {state_, std::move(name)}; }
 
-  // Runs the body; if it raises an error, requests a stop with that error.
+  // Runs the body; if it raises an error, requests a stop with that error. It raises nothing: a thread that outlives
+  // the grace period of join would end the process by its error, so an error after join is kept in suppressed(), or, if
+  // it is the first, for raise_requested_exception().
   template <class Body>
   void stop_on_exception(Body&& body) {
     try {
       std::forward<Body>(body)();
     } catch (...) {
-      request_stop(std::current_exception());
+      stop_by(std::current_exception(), false);
     }
   }
 
@@ -153,6 +157,7 @@ private:
   std::shared_ptr<detail::coordination> state_;
 
   bool is_clean(const std::exception_ptr& error) const;
+  void stop_by(std::exception_ptr error, bool raises_after_join);
 };
 
 // A coordinator of a clock: the system's clock, `tasks`, or a clock of yours. It takes the time from the clock; its

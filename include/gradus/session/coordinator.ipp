@@ -34,16 +34,18 @@ GRADUS_BODY void registration::release() {
 GRADUS_BODY any_coordinator::any_coordinator(coordinator_options options, gradus::task_system run)
     : options_(std::move(options)), tasks_(std::move(run)), state_(std::make_shared<detail::coordination>(tasks_)) {}
 
+GRADUS_BODY void any_coordinator::request_stop(std::exception_ptr error) { stop_by(std::move(error), true); }
+
 // Once the mutex is free, a thread that waited may destroy the coordinator, hence the copy of state_. The cancellation
 // ends waiting calls before the threads are notified, so that a waiting call ends by the stop, whatever those threads
 // then close.
-GRADUS_BODY void any_coordinator::request_stop(std::exception_ptr error) {
+GRADUS_BODY void any_coordinator::stop_by(std::exception_ptr error, bool raises_after_join) {
   if (is_clean(error)) error = nullptr;
   const auto state = state_;
   std::shared_ptr<cancellation> stops;
   {
     const std::lock_guard lock(state->mutex);
-    if (!state->joined || !error) {
+    if (!state->joined || !error || !raises_after_join) {
       if (!state->stop)
         state->error = error;
       else if (error)

@@ -1,6 +1,8 @@
 // The global step of a session's graph is an int64 variable in the collection `global_step`, which counts training
 // steps. The functions are tf.train.create_global_step and its siblings (1.15).
 #pragma once
+#include "../base/build.hpp"
+
 #include <cstdint>
 
 #include "../run/base_session.hpp"

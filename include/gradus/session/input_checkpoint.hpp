@@ -24,6 +24,8 @@
 //   auto position = make_saveable_from_iterator(input);
 //   position.remembers(list);      // the state list that the model's saver gets: its SAVEABLE_OBJECTS
 #pragma once
+#include "../base/build.hpp"
+
 #include <concepts>
 #include <functional>
 #include <memory>

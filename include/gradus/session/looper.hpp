@@ -7,6 +7,8 @@
 // others without a pause until the schedule is met again. An error of a call stops all threads of the coordinator,
 // which raises it at join.
 #pragma once
+#include "../base/build.hpp"
+
 #include <atomic>
 #include <functional>
 #include <memory>

@@ -20,7 +20,7 @@ GRADUS_BODY looper::looper(any_coordinator& coord, std::optional<double> interva
 
 GRADUS_BODY looper::~looper() {
   leave_ = true;
-  coord_->notify();
+  if (thread_ && thread_->is_alive()) coord_->notify();  // else the coordinator may be gone
 }
 
 GRADUS_BODY void looper::loop() {

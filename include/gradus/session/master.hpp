@@ -11,6 +11,8 @@
 //   gradus::server here = gradus::server::create_local_server();
 //   gradus::in_process{here}.sessions(here.target(), gradus::sessions_of(g))   // makes sessions that share variables
 #pragma once
+#include "../base/build.hpp"
+
 #include <charconv>
 #include <concepts>
 #include <string>
@@ -110,6 +112,9 @@ private:
   void check(const master& m) const {
     const std::string known = server_ == nullptr ? std::string() : server_->target();
     if (server_ != nullptr && m.text == known) {
+      if constexpr (requires { server_->was_stopped(); })
+        if (server_->was_stopped())  // no session is tried again there
+          raise(status::failed_precondition, text("the server \"", known, "\" was stopped; make another one"));
       if (!server_->is_running())
         raise(status::unavailable, text("the server \"", known,
                                         "\" does not run: start() it, and connect before it "

@@ -17,6 +17,8 @@
 // Copies are the same runner. Sessions and coordinators must outlive its threads, which join ends; the destructor of a
 // thread's handle waits for the thread.
 #pragma once
+#include "../base/build.hpp"
+
 #include <exception>
 #include <functional>
 #include <initializer_list>
@@ -66,6 +68,8 @@ public:
   // resource_exhausted if a thread cannot begin; the cancel op has then ended those that had begun.
   [[nodiscard]] std::vector<coordinated_thread> create_threads(base_session& s, any_coordinator* coord = nullptr,
                                                                bool start = false) const;
+  // Runs the cancel op, so that calls that wait in the queue end; an error of it, as of a closed session, is nothing.
+  void cancel(base_session& s) const;
   // Returns the errors that ended threads without a coordinator, since the last create_threads that made threads.
   std::vector<std::exception_ptr> exceptions_raised() const;
 
@@ -83,7 +87,8 @@ void add_queue_runner(const queue_runner& runner, std::string_view collection = 
 bool is_queue_runner(value v);
 // Returns the runners of a collection in the order in which they were added; other nodes of the collection are skipped.
 std::vector<queue_runner> queue_runners_of(graph& g, std::string_view collection = collection::queue_runners);
-// Returns the threads of all runners of the session's graph; an empty list if it has no runners.
+// Returns the threads of all runners of the session's graph; an empty list if it has no runners. Where a thread cannot
+// begin, requests a stop, ends the threads that have begun, and raises resource_exhausted.
 [[nodiscard]] std::vector<coordinated_thread> start_queue_runners(
     base_session& s, any_coordinator* coord = nullptr, bool start = true,
     std::string_view collection = collection::queue_runners);

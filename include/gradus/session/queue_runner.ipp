@@ -1,6 +1,5 @@
 // The bodies of queue_runner.hpp.
 #pragma once
-#include <map>
 #include <utility>
 
 #include "../base/body.hpp"
@@ -18,7 +17,6 @@ struct queue_runner::made {
   std::vector<status> closed_types;
 
   std::mutex mutex;
-  std::map<const base_session*, std::size_t> running;  // threads of a session that have not ended
   std::vector<std::exception_ptr> raised;
 
   bool is_closed_type(const std::exception_ptr& e) const {
@@ -30,11 +28,15 @@ struct queue_runner::made {
       return false;
     }
   }
-  // Counts one running thread less; returns whether it was the session's last.
-  bool one_less(const base_session& s) {
-    const std::lock_guard lock(mutex);
-    return --running[&s] == 0;
+  // A session counts the threads of its runners by this name, since a runner in a collection of the graph is made again
+  // for each call.
+  std::string counted_as() const {
+    std::string who = text("queue runner ", queue);
+    for (const value& op : enqueue_ops) who += text(' ', op.id);
+    return who;
   }
+  // Counts one running thread less; returns whether it was the session's last.
+  bool one_less(base_session& s) const { return s.end_thread(counted_as()); }
   static void run_quietly(base_session& s, value op) {
     try {
       s.run(op);
@@ -52,7 +54,7 @@ struct queue_runner::made {
         return;
       }
       if (coord != nullptr) {
-        coord->request_stop(e);
+        coord->stop_on_exception([&] { std::rethrow_exception(e); });
       } else {
         const std::lock_guard lock(mutex);
         raised.push_back(e);
@@ -87,6 +89,7 @@ GRADUS_BODY value queue_runner::cancel_op() const { return made_->cancel_op; }
 GRADUS_BODY const std::vector<status>& queue_runner::queue_closed_exception_types() const {
   return made_->closed_types;
 }
+GRADUS_BODY void queue_runner::cancel(base_session& s) const { made::run_quietly(s, made_->cancel_op); }
 GRADUS_BODY std::vector<std::exception_ptr> queue_runner::exceptions_raised() const {
   const std::lock_guard lock(made_->mutex);
   return made_->raised;
@@ -99,10 +102,9 @@ GRADUS_BODY std::vector<coordinated_thread> queue_runner::create_threads(base_se
     raise(status::invalid_argument, text("the queue runner \"", m.name,
                                          "\" belongs to another graph than the session's; give it a session of its "
                                          "own graph"));
+  if (!s.begin_threads(m.counted_as(), m.enqueue_ops.size())) return {};
   {
     const std::lock_guard lock(m.mutex);
-    if (m.running[&s] > 0) return {};
-    m.running[&s] = m.enqueue_ops.size();
     m.raised.clear();
   }
   const task_system tasks = coord != nullptr ? coord->tasks() : s.resources().tasks();
@@ -214,14 +216,6 @@ struct queue_runner_nodes {
     for (int i = 4 + words[3]; i < n.attrs; ++i) m->enqueue_ops.push_back({&g, words[i]});
     return queue_runner(std::move(m));
   }
-  // Returns the same runner for all sessions with the same resources, so that it has the count of running threads.
-  static queue_runner of_session(base_session& s, int id) {
-    const auto of_graph = reinterpret_cast<std::uintptr_t>(&s.of());
-    const auto kept = s.resources().object(
-        text("queue_runner/", id, "/", static_cast<std::uint64_t>(of_graph)),
-        [&]() -> std::shared_ptr<void> { return std::make_shared<queue_runner>(of_node(s.of(), id)); });
-    return *static_cast<queue_runner*>(kept.get());
-  }
 };
 
 GRADUS_BODY void add_queue_runner(const queue_runner& runner, std::string_view collection) {
@@ -243,11 +237,14 @@ GRADUS_BODY std::vector<queue_runner> queue_runners_of(graph& g, std::string_vie
 GRADUS_BODY std::vector<coordinated_thread> start_queue_runners(base_session& s, any_coordinator* coord, bool start,
                                                                 std::string_view collection) {
   std::vector<coordinated_thread> all;
-  s.of().for_each_in(collection, [&](value v) {
-    if (!is_queue_runner(v)) return;
-    for (coordinated_thread& t : queue_runner_nodes::of_session(s, v.id).create_threads(s, coord, start))
-      all.push_back(std::move(t));
-  });
+  const std::vector<queue_runner> runners = queue_runners_of(s.of(), collection);
+  for (std::size_t i = 0; i < runners.size(); ++i) try {
+      for (coordinated_thread& t : runners[i].create_threads(s, coord, start)) all.push_back(std::move(t));
+    } catch (...) {  // the threads of the runners before it wait for room or for a stop, and `all` waits for them
+      if (coord != nullptr) coord->request_stop();
+      for (std::size_t k = 0; k < i; ++k) runners[k].cancel(s);
+      throw;
+    }
   return all;
 }
 

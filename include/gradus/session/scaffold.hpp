@@ -7,6 +7,8 @@
 // TensorFlow differs: here savers are no nodes, so no collection holds them, and each scaffold without a saver gets a
 // saver of its own. Summaries are the graph's outputs and need no op.
 #pragma once
+#include "../base/build.hpp"
+
 #include <functional>
 #include <memory>
 #include <vector>

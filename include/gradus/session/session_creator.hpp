@@ -4,8 +4,12 @@
 //   gradus::chief_session_creator chief(gradus::sessions_of(g), parts, {.checkpoint_dir = "runs/digits"});
 //   auto sess = chief.create_session();
 #pragma once
+#include "../base/build.hpp"
+
+#include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "scaffold.hpp"
@@ -25,6 +29,7 @@ struct chief_session_options {
   std::string checkpoint_dir = {};  // at most one of the two paths
   std::string checkpoint_filename_with_path = {};
   double recovery_wait_secs = 30;
+  std::function<void(std::string_view line)> log = nullptr;  // gets the warnings of a restore; default: stderr
 };
 // Makes sessions that restore the variables, or else initialize them. The first session finalizes the scaffold, which
 // must outlive the creator.

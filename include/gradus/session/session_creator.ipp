@@ -23,7 +23,8 @@ GRADUS_BODY std::unique_ptr<base_session> chief_session_creator::create_session(
                                .init_fn = parts_->init_fn(),
                                .from = {.saver = parts_->saver().get(),
                                         .checkpoint_dir = o_.checkpoint_dir,
-                                        .checkpoint_filename_with_path = o_.checkpoint_filename_with_path}});
+                                        .checkpoint_filename_with_path = o_.checkpoint_filename_with_path,
+                                        .log = o_.log}});
 }
 
 GRADUS_BODY std::unique_ptr<base_session> worker_session_creator::create_session() {

@@ -21,6 +21,8 @@
 // TensorFlow differs: here a list of uninitialized variables is a boolean tensor and not one of strings; the reason why
 // a session is not ready is returned, not logged.
 #pragma once
+#include "../base/build.hpp"
+
 #include <concepts>
 #include <functional>
 #include <memory>
@@ -73,7 +75,8 @@ struct checkpoint_source {
   std::string checkpoint_filename_with_path = {};  // restores this checkpoint
   bool wait_for_checkpoint = false;                // waits for one in checkpoint_dir, at most max_wait_secs
   double max_wait_secs = 7200;
-  cancellation* stop = nullptr;  // ends that wait
+  cancellation* stop = nullptr;                              // ends that wait
+  std::function<void(std::string_view line)> log = nullptr;  // gets the warnings of a restore; default: stderr
 };
 struct prepare_options {
   value init_op = {};

@@ -73,11 +73,13 @@ GRADUS_BODY bool session_manager::restore(base_session& s, const checkpoint_sour
   s.remembers(list);
   const auto restore_newest = [&] {
     const auto still = s.pause_runs();
-    return bool(from.saver->restore_latest(list, from.checkpoint_dir));
+    const auto found = from.saver->restore_latest(list, from.checkpoint_dir);
+    if (found) detail::pass_warnings(*found, from.log);
+    return found.has_value();
   };
   if (!from.checkpoint_filename_with_path.empty()) {
     const auto still = s.pause_runs();  // the runs of other sessions with these variables
-    from.saver->restore(list, from.checkpoint_filename_with_path);
+    detail::pass_warnings(from.saver->restore(list, from.checkpoint_filename_with_path), from.log);
     return true;
   }
   for (double waited = 0;; waited += o_.recovery_wait_secs) {

@@ -7,6 +7,8 @@
 //
 // Copies are the same file system, as the concept `file_system` requires.
 #pragma once
+#include "../base/build.hpp"
+
 #include <cstdint>
 #include <cstring>
 #include <memory>

@@ -13,6 +13,8 @@
 //   mask(crc), unmask(crc)   the form that record formats store: a CRC over data that holds CRCs is weak, so the stored
 //                            one is rotated and offset
 #pragma once
+#include "../base/build.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -22,8 +24,6 @@
 #if defined(__SSE4_2__)
 #include <nmmintrin.h>
 #endif
-
-#include "../base/build.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
 namespace detail {

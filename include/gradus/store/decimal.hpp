@@ -1,6 +1,8 @@
 // This header parses floating-point numbers in text, the same in every locale: by std::from_chars, or by a substitute
 // in a standard library that has it for integers alone (libc++ 16).
 #pragma once
+#include "../base/build.hpp"
+
 #include <charconv>
 #if !defined(__cpp_lib_to_chars) || defined(GRADUS_STRTOD)
 #include <locale.h>
@@ -14,8 +16,6 @@
 #endif
 #define GRADUS_DECIMAL_BY_STRTOD
 #endif
-
-#include "../base/build.hpp"
 
 namespace gradus::inline GRADUS_BUILD::detail {
 

@@ -1,6 +1,8 @@
 // This header lets one process at a time write into a directory: two processes that train into one would delete each
 // other's checkpoints.
 #pragma once
+#include "../base/build.hpp"
+
 #include <cstdint>
 #include <memory>
 #include <mutex>

@@ -1,6 +1,8 @@
 // This header handles directories with all their files: exports, which are written as a whole, get their name at once,
 // and are removed when newer ones exist.
 #pragma once
+#include "../base/build.hpp"
+
 #include <span>
 #include <string>
 #include <vector>

@@ -10,6 +10,8 @@
 // TensorFlow's Saver and PyTorch's writers do not sync the directory (and TensorFlow does not sync the file either), so
 // a power failure after a save may lose it. Here, when publish returns, the file is on the disk.
 #pragma once
+#include "../base/build.hpp"
+
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
@@ -54,6 +56,10 @@ std::vector<std::byte> read_file(const any_file_system& fs, const std::string& p
 // Creates `path` and missing directories above it. Each new entry is synced; otherwise a power failure could remove the
 // directory together with a file that was published in it.
 void make_directories(const any_file_system& fs, const std::string& path);
+
+// Syncs the entry of `path`, which is there already, in the directory above it: the process that made it may have been
+// killed before it could. Nothing is raised where this process may not open the directory above.
+void sync_entry_of(const any_file_system& fs, std::string_view path);
 
 namespace detail {
 // An append_file whose file system is type-erased.

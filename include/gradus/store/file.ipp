@@ -63,18 +63,31 @@ GRADUS_BODY std::vector<std::byte> read_file(const any_file_system& fs, const st
   return out;
 }
 
+GRADUS_BODY void sync_entry_of(const any_file_system& fs, std::string_view path) {
+  while (path.size() > 1 && path.ends_with('/')) path.remove_suffix(1);
+  const std::string above = directory_of(path);
+  const int e = detail::uninterrupted([&] { return fs.sync_directory(above); });
+  if (e != 0 && e != EACCES && e != EPERM && e != EINVAL) raise({e, "sync the directory above", std::string(path)});
+}
+
 GRADUS_BODY void make_directories(const any_file_system& fs, const std::string& path) {
+  std::string there;  // the deepest one that was there before
   for (std::size_t end = 0; end != std::string::npos;) {
     end = path.find('/', end + 1);
     const std::string part = path.substr(0, end);
     if (part.empty() || part == "." || part.ends_with('/')) continue;
-    if (detail::uninterrupted([&] { return fs.exists(part); }) == 0) continue;
+    if (detail::uninterrupted([&] { return fs.exists(part); }) == 0) {
+      there = part;
+      continue;
+    }
+    // Who made it may have been killed before its entry was synced; the entries above it were synced before that.
+    if (!there.empty()) sync_entry_of(fs, std::exchange(there, {}));
     const int e = detail::uninterrupted([&] { return fs.make_directory(part); });
-    if (e == EEXIST) continue;  // another process or thread was faster
-    if (e != 0) raise({e, "create the directory", part});
+    // If another process or thread was faster, it may not have synced the entry yet.
+    if (e != 0 && e != EEXIST) raise({e, "create the directory", part});
     const std::string above = directory_of(part);
     const int synced = detail::uninterrupted([&] { return fs.sync_directory(above); });
-    if (synced != 0) raise({synced, "sync the directory", above});
+    if (synced != 0) raise({synced, "sync the directory above", part});
   }
 }
 

@@ -1,6 +1,8 @@
 // A file_problem is the failure of an operation on a file, as a value: the operation, the path and the errno. From the
 // errno follow the status and the remedy.
 #pragma once
+#include "../base/build.hpp"
+
 #include <cerrno>
 #include <cstring>
 #include <string>

@@ -10,6 +10,8 @@
 // The memory that it needs does not depend on the size of the file. seek is immediate in a file that is not compressed,
 // where the file system can seek; in a compressed file, the bytes before have to be decompressed.
 #pragma once
+#include "../base/build.hpp"
+
 #include <cstdint>
 #include <memory>
 #include <span>

@@ -2,6 +2,8 @@
 // those of the kernel, and each returns 0 or an errno value, so that a test can replace the disk
 // (testing/faulty_files.hpp). file.hpp builds on them.
 #pragma once
+#include "../base/build.hpp"
+
 #include <cerrno>
 #include <concepts>
 #include <cstddef>
@@ -169,6 +171,7 @@ struct posix {
   int lock(const std::string& path, int& h, long& owner) const {
     bool writes = true;
     owner = 0;
+    detail::lock_table::without_forks table;
     if (const int e = open_to_lock(path, h, writes); e != 0) return e;
     int e = EINVAL;
     bool names_owner = true;
@@ -197,7 +200,7 @@ struct posix {
       ::close(h);
       return e;
     }
-    detail::lock_table::of_process().add(h);
+    table.add(h);
     // The holder's process number serves the error messages of others: nothing depends on it.
     const int length = std::snprintf(said, sizeof said, "%ld\n", static_cast<long>(::getpid()));
     if (!writes || ::ftruncate(h, 0) != 0 || ::pwrite(h, said, static_cast<std::size_t>(length), 0) != length) return 0;
@@ -212,7 +215,8 @@ struct posix {
     return mine.st_dev == there.st_dev && mine.st_ino == there.st_ino ? 0 : ESTALE;
   }
   void unlock(int h) const {
-    detail::lock_table::of_process().remove(h);
+    detail::lock_table::without_forks table;
+    table.remove(h);
     ::close(h);
   }
   int claim(int h) const {

@@ -28,6 +28,8 @@
 // `message_of` returns its text. docs/formats/flash.md has the bytes; codec/flash_image.hpp reads and writes images on
 // a desktop.
 #pragma once
+#include "../base/build.hpp"
+
 #include <algorithm>
 #include <concepts>
 #include <cstddef>
@@ -47,7 +49,7 @@ enum class flash_status : std::uint8_t {
   empty,          // no save was finished here
   damaged,        // records of this library, none of them whole
   foreign,        // the sectors hold something that this library did not write
-  another_model,  // the newest record is whole, but of other names, types or shapes
+  another_model,  // the newest record is whole, but of other names, types, shapes or frozen weights
   newer_version,  // the newest record is whole, but of a later format
   too_small,      // two records of this state do not fit
   not_opened,     // save before open
@@ -63,7 +65,8 @@ constexpr const char* message_of(flash_status s) {
       "variables, and the next save begins anew",
       "the flash store is foreign: its sectors hold what this library did not write; check where it begins, or call "
       "format() to erase it",
-      "the flash store holds the state of another model: names, types or shapes differ; load the program that wrote "
+      "the flash store holds the state of another model: names, types, shapes or frozen weights differ; load the "
+      "program that wrote "
       "it, or call format() to erase it",
       "the flash store was written in a newer format than 1, which this program reads; load a newer program, or call "
       "format() to erase it",
@@ -219,7 +222,8 @@ private:
           left -= head;
           if (format_of::little(e.id) == is.id && content == size) {
             if (what == reading::check) return;
-            failed = failed || !store.get(start, format_of::payload_at + (bytes - left), values.data(), size);
+            if (size != 0)
+              failed = failed || !store.get(start, format_of::payload_at + (bytes - left), values.data(), size);
             turn(values, size_of(type));
             return;
           }

@@ -1,6 +1,8 @@
 // The bytes of a record in flash, for the store on a board (store/flash.hpp) and for images on a desktop
 // (codec/flash_image.hpp); docs/formats/flash.md describes them.
 #pragma once
+#include "../base/build.hpp"
+
 #include <bit>
 #include <cstddef>
 #include <cstdint>

@@ -13,6 +13,8 @@
 // recursive, so that no nesting exhausts the stack, and it holds sixteen bytes for each key of the objects that are
 // open. Any other reader of JSON accepts the text that this one accepts, with the same content.
 #pragma once
+#include "../base/build.hpp"
+
 #include <algorithm>
 #include <charconv>
 #include <cstddef>

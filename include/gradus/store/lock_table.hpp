@@ -7,13 +7,13 @@
 // `fork` calls in the child (pthread_atfork) closes them there before anything else of the child runs. A child that
 // executes another program does not have them anyway (O_CLOEXEC).
 #pragma once
+#include "../base/build.hpp"
+
 #if defined(__unix__) || defined(__APPLE__)
 #include <pthread.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <vector>
-
-#include "../base/build.hpp"
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
@@ -24,21 +24,25 @@ public:
     static lock_table& table = *new lock_table;  // never destroyed: a fork may come at any time
     return table;
   }
-  // Remembers an open file until `remove`.
-  void add(int descriptor) {
-    entry e{descriptor, {}, {}};
-    struct stat s {};
-    if (::fstat(descriptor, &s) != 0) return;
-    e.device = s.st_dev, e.inode = s.st_ino;
-    ::pthread_mutex_lock(&mutex_);
-    entries_.push_back(e);
-    ::pthread_mutex_unlock(&mutex_);
-  }
-  void remove(int descriptor) {
-    ::pthread_mutex_lock(&mutex_);
-    std::erase_if(entries_, [descriptor](const entry& e) { return e.descriptor == descriptor; });
-    ::pthread_mutex_unlock(&mutex_);
-  }
+  // No thread forks while this lives. A child that began after a lock's file was opened, and before its entry, would
+  // inherit the lock; so would one that began between the entry's end and the file's.
+  class without_forks {
+  public:
+    without_forks() { ::pthread_mutex_lock(&of_process().mutex_); }
+    without_forks(const without_forks&) = delete;
+    ~without_forks() { ::pthread_mutex_unlock(&of_process().mutex_); }
+    // Remembers an open file until `remove`.
+    void add(int descriptor) {
+      entry e{descriptor, {}, {}};
+      struct stat s {};
+      if (::fstat(descriptor, &s) != 0) return;
+      e.device = s.st_dev, e.inode = s.st_ino;
+      of_process().entries_.push_back(e);
+    }
+    void remove(int descriptor) {
+      std::erase_if(of_process().entries_, [descriptor](const entry& e) { return e.descriptor == descriptor; });
+    }
+  };
 
 private:
   struct entry {

@@ -2,6 +2,8 @@
 // (base/optional_library.hpp): compressed data are recognized and refused by name, and CRC-32 is computed here, so that
 // files that are not compressed can be read and written all the same.
 #pragma once
+#include "../base/build.hpp"
+
 #include <array>
 #include <cstddef>
 #include <cstdint>

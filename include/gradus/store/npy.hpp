@@ -5,6 +5,8 @@
 // The header is a Python literal, {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }, padded with blanks. It
 // is parsed here, and nothing beyond this form is understood. docs/formats/npz.md has a worked example.
 #pragma once
+#include "../base/build.hpp"
+
 #include <algorithm>
 #include <charconv>
 #include <cstddef>

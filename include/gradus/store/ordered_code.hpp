@@ -8,12 +8,12 @@
 //
 // The source is tensorflow/core/lib/strings/ordered_code.cc. Reading refuses bytes that writing does not make.
 #pragma once
+#include "../base/build.hpp"
+
 #include <bit>
 #include <cstdint>
 #include <string>
 #include <string_view>
-
-#include "../base/build.hpp"
 
 namespace gradus::inline GRADUS_BUILD::ordered_code {
 

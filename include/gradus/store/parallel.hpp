@@ -1,6 +1,8 @@
 // This header computes checksums and copies large spans by several threads, on request: on one thread, reading a
 // checkpoint of gigabytes is bound by the bandwidth of one core.
 #pragma once
+#include "../base/build.hpp"
+
 #include <algorithm>
 #include <cstring>
 #include <system_error>

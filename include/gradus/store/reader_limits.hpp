@@ -7,6 +7,8 @@
 // refuses such a file with status::resource_exhausted, and the message names the setting to raise if the file is to be
 // trusted.
 #pragma once
+#include "../base/build.hpp"
+
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -24,7 +26,8 @@ struct reader_limits {
   std::uint64_t inflated_times = 100;
   // The largest file that a reader holds in memory as a whole (IDX files, vocabularies).
   std::uint64_t file_bytes = std::uint64_t{1} << 34;
-  // Names in a file: tensors and pairs of metadata, members of an archive, values of an event, tags of a run.
+  // Names in a file: tensors and pairs of metadata, members of an archive, values of an event, tags of a run. For the
+  // slices of tensors in a tensor bundle, and for their extents, there are as many beside them.
   std::uint64_t entries = std::uint64_t{1} << 18;
   // Allows rows that take no bytes: a file of 80 bytes may claim 100,000,000,000 of them.
   bool empty_rows = false;

@@ -9,6 +9,8 @@
 // appends leaves whole records and at most one incomplete one. In compressed files (GZIP, ZLIB), the whole stream is
 // compressed: give the reader a source that decompresses. docs/formats/events.md shows the bytes.
 #pragma once
+#include "../base/build.hpp"
+
 #include <algorithm>
 #include <array>
 #include <concepts>

@@ -9,6 +9,8 @@
 //
 // The source is github.com/google/snappy, format_description.txt. A copy may overlap its own output.
 #pragma once
+#include "../base/build.hpp"
+
 #include <algorithm>
 #include <string>
 

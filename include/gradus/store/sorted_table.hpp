@@ -11,6 +11,8 @@
 // holds one entry for each data block: its offset and size, under a key that is not less than the last key of the block
 // and less than the first of the next. Keys are compared as unsigned bytes.
 #pragma once
+#include "../base/build.hpp"
+
 #include <algorithm>
 #include <string>
 

@@ -15,6 +15,8 @@
 // locks, clear_temporaries cannot tell and removes nothing. Of more than 256 files that are published together, only
 // the first 256 are locked, since a process may hold only so many descriptors.
 #pragma once
+#include "../base/build.hpp"
+
 #include <functional>
 #include <span>
 #include <string>

@@ -6,6 +6,8 @@
 // A line ends in \n or \r\n, the last one also at the end of the file. Empty lines count as lines; a file that ends in
 // \n has no empty line behind it.
 #pragma once
+#include "../base/build.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <string>

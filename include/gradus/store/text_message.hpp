@@ -12,6 +12,8 @@
 // strings in either quote and in pieces. It does not accept extensions in [brackets]. The text comes from outside:
 // malformed text raises status::data_loss, and so does text nested deeper than 64; the reader is not recursive.
 #pragma once
+#include "../base/build.hpp"
+
 #include <cstdint>
 #include <string>
 #include <string_view>

@@ -2,6 +2,8 @@
 // follow: the varints of protobuf and of LevelDB's tables. store/wire.hpp raises errors; this header returns them as
 // values, so that a decoder can refuse a file with or without exceptions.
 #pragma once
+#include "../base/build.hpp"
+
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -10,8 +12,6 @@
 #include <span>
 #include <string_view>
 #include <vector>
-
-#include "../base/build.hpp"
 
 namespace gradus::inline GRADUS_BUILD::detail {
 

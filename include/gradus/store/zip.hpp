@@ -11,6 +11,8 @@
 // directory alone, every member lies between its own local header and the directory, no two overlap, and no name occurs
 // twice.
 #pragma once
+#include "../base/build.hpp"
+
 #include <algorithm>
 #include <concepts>
 #include <cstddef>

@@ -1,6 +1,8 @@
 // The attributes of a GraphDef's nodes (tensorflow/core/framework/attr_value.proto) are a number, a text, a dtype, a
 // shape, a tensor, or a list of some of those.
 #pragma once
+#include "../base/build.hpp"
+
 #include <concepts>
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,8 @@
 // audio_summary makes audio summaries as tf.summary.audio does: each clip is a WAV file of 16 bits, in a value of its
 // own.
 #pragma once
+#include "../base/build.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <cstddef>

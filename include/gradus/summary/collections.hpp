@@ -6,6 +6,8 @@
 //   ...
 //   if (const auto values = merge_all_summaries(all)) writer.add_summary(*values, step);
 #pragma once
+#include "../base/build.hpp"
+
 #include <functional>
 #include <initializer_list>
 #include <optional>

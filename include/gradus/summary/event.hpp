@@ -4,6 +4,8 @@
 // Each kind of event of a training run has a function that writes it, which appends to a vector and allocates only if
 // it has to grow. Reading gives an `event` of any kind; a kind without a type in this library is kept as bytes.
 #pragma once
+#include "../base/build.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <span>

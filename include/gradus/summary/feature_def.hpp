@@ -2,6 +2,8 @@
 // ExampleParserConfiguration: names, types and extents of its features. These are plain structs, as in graph_def.hpp;
 // train/export_saved_model.hpp fills them in.
 #pragma once
+#include "../base/build.hpp"
+
 #include <optional>
 
 #include "graph_def.hpp"

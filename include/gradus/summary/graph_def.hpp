@@ -4,6 +4,8 @@
 // These are plain structs that do not depend on this library's graphs: the code that has a graph fills them in. Bytes
 // and text are made by the same walk over the fields, so their content cannot differ.
 #pragma once
+#include "../base/build.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <cstring>

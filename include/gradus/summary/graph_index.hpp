@@ -1,6 +1,8 @@
 // A graph_index finds the nodes of a GraphDef by name. The graph is checked as a whole, so that a walk over it meets no
 // missing input and no cycle.
 #pragma once
+#include "../base/build.hpp"
+
 #include <map>
 #include <optional>
 #include <unordered_map>

@@ -4,6 +4,8 @@
 //
 //   writer.add_summary(histogram_summary("hidden/kernel", weights), step);    // weights: a span of numbers
 #pragma once
+#include "../base/build.hpp"
+
 #include <algorithm>
 #include <array>
 #include <bit>

@@ -8,6 +8,8 @@
 // Which curves are metrics, and the ranges to offer as filters, may be given once for all trials with
 // hparams_experiment, in any directory below the log's root. Without it TensorBoard finds both from the data.
 #pragma once
+#include "../base/build.hpp"
+
 #include <concepts>
 #include <cstdint>
 #include <map>

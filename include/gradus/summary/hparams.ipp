@@ -2,12 +2,13 @@
 #pragma once
 #include "../base/body.hpp"
 #include "hparams.hpp"
+#include "tag.hpp"
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY void hparam_fields(wire_writer& w, const hparam_value& v) {
   switch (v.value.index()) {
-  case 0: w.bytes(3, std::get<0>(v.value)); break;
+  case 0: w.bytes(3, utf8_text(std::get<0>(v.value))); break;
   case 1: w.boolean(4, std::get<1>(v.value)); break;
   default: w.float64(2, std::get<2>(v.value)); break;
   }
@@ -20,14 +21,14 @@ namespace gradus::inline GRADUS_BUILD {
 GRADUS_BODY summary_values hparams_experiment(const hparams_experiment_info& e) {
   return detail::hparams_summary("_hparams_/experiment", [&](wire_writer& data) {
     data.message(2, [&](wire_writer& w) {
-      w.bytes_if(1, e.description);
-      w.bytes_if(2, e.user);
+      w.bytes_if(1, utf8_text(e.description));
+      w.bytes_if(2, utf8_text(e.user));
       w.float64_if(3, e.time_created_secs);
       for (const auto& h : e.hparams)
         w.message(4, [&](wire_writer& info) {
-          info.bytes(1, h.name);
-          info.bytes_if(2, h.display_name);
-          info.bytes_if(3, h.description);
+          info.bytes(1, utf8_text(h.name));
+          info.bytes_if(2, utf8_text(h.display_name));
+          info.bytes_if(3, utf8_text(h.description));
           const auto type = !h.values.empty() ? h.values.front().value.index() + 1 : h.interval ? 3 : h.type.index();
           info.integer_if(4, static_cast<std::int64_t>(type));
           if (!h.values.empty())
@@ -44,14 +45,14 @@ GRADUS_BODY summary_values hparams_experiment(const hparams_experiment_info& e) 
       for (const auto& m : e.metrics)
         w.message(5, [&](wire_writer& info) {
           info.message(1, [&](wire_writer& name) {
-            name.bytes_if(1, m.group);
-            name.bytes_if(2, m.tag);
+            name.bytes_if(1, utf8_text(m.group));
+            name.bytes_if(2, utf8_text(m.tag));
           });
-          info.bytes_if(3, m.display_name);
-          info.bytes_if(4, m.description);
+          info.bytes_if(3, utf8_text(m.display_name));
+          info.bytes_if(4, utf8_text(m.description));
           info.integer_if(5, static_cast<std::int64_t>(m.data));
         });
-      w.bytes_if(6, e.name);
+      w.bytes_if(6, utf8_text(e.name));
     });
   });
 }
@@ -61,12 +62,12 @@ GRADUS_BODY summary_values hparams_start(const std::map<std::string, hparam_valu
     data.message(3, [&](wire_writer& w) {
       for (const auto& [name, value] : hparams)
         w.message(1, [&](wire_writer& entry) {
-          entry.bytes(1, name);
+          entry.bytes(1, utf8_text(name));
           entry.message(2, [&](wire_writer& v) { detail::hparam_fields(v, value); });
         });
-      w.bytes_if(2, trial.model_uri);
-      w.bytes_if(3, trial.monitor_url);
-      w.bytes_if(4, trial.group_name);
+      w.bytes_if(2, utf8_text(trial.model_uri));
+      w.bytes_if(3, utf8_text(trial.monitor_url));
+      w.bytes_if(4, utf8_text(trial.group_name));
       w.float64_if(5, trial.start_time_secs);
     });
   });

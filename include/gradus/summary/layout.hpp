@@ -3,6 +3,8 @@
 //
 //   writer.add_summary(layout_summary({{"losses", {{.title = "loss", .lines = {"loss/train", "loss/eval"}}}}}), 0);
 #pragma once
+#include "../base/build.hpp"
+
 #include <string>
 #include <utility>
 #include <vector>

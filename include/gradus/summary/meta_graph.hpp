@@ -9,6 +9,8 @@
 //
 // These are plain structs, and one walk over the fields makes bytes and text, as in graph_def.hpp.
 #pragma once
+#include "../base/build.hpp"
+
 #include <map>
 #include <optional>
 

@@ -6,6 +6,8 @@
 //
 // Images need image.hpp (and stb) included somewhere in the program.
 #pragma once
+#include "../base/build.hpp"
+
 #include <cstdint>
 #include <string_view>
 #include <utility>
@@ -67,6 +69,16 @@ bool check_summaries(const Runnable& r) {
       if (other.is_summary() && !rate && r.name_at(other.name) == tag)
         raise(status::invalid_argument,
               text("Duplicate tag ", tag, " found in summary inputs; give one of them another name"));
+    }
+    if (o.kind == output::histogram) {
+      bool is_scalar = tag == "loss" || tag == "learning_rate" || tag == "gradient_norm" || tag == "global_step/sec";
+      for (int k = 0; k < r.graph.output_count; ++k)
+        is_scalar =
+            is_scalar || (r.graph.outputs[k].kind == output::metric && r.name_at(r.graph.outputs[k].name) == tag);
+      if (is_scalar)
+        raise(status::invalid_argument, text("Duplicate tag ", tag,
+                                             " found in summary inputs: a run writes a scalar of this name; give the "
+                                             "histogram another one"));
     }
     if (o.kind == output::image) detail::require_images(tag);
     if (o.kind == output::audio) ++i;

@@ -5,6 +5,8 @@
 // takes a whole buffer at a time and only writes. It sleeps until a buffer is large enough for a write, half of the
 // queue is used, or a thread flushes, so that not every event costs a wake-up.
 #pragma once
+#include "../base/build.hpp"
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

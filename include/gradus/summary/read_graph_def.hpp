@@ -9,6 +9,8 @@
 // one number in gigabytes of extents, more nodes than `entries`), and unimplemented for a constant of a dtype that no
 // tensor here has.
 #pragma once
+#include "../base/build.hpp"
+
 #include <span>
 
 #include "../store/reader_limits.hpp"

@@ -123,10 +123,11 @@ GRADUS_BODY tensor_def graph_reader::tensor(wire_reader r) {
             text("a constant of a graph has an extent ", d, "; its extents are known and not so large"));
   if (t.type == string_in_graphs) {
     if (t.strings.size() < elements) {
-      if (elements > bytes_left_ / sizeof(std::string))
+      const std::string last = t.strings.empty() ? std::string() : t.strings.back();
+      if (elements > bytes_left_ / (sizeof(std::string) + last.size()))
         raise(status::resource_exhausted, inflated_too_far(compressed_, limits_));
-      bytes_left_ -= elements * sizeof(std::string);
-      t.strings.resize(static_cast<std::size_t>(elements), t.strings.empty() ? std::string() : t.strings.back());
+      bytes_left_ -= elements * (sizeof(std::string) + last.size());
+      t.strings.resize(static_cast<std::size_t>(elements), last);
     }
     if (t.strings.size() > elements)
       raise(status::data_loss, text("a constant of ", elements, " strings lists ", t.strings.size()));

@@ -3,6 +3,8 @@
 //   for (const auto& e : gradus::summary_iterator(path))
 //     for (const auto& v : e.values) use(e.step, v.tag, v.simple_value);
 #pragma once
+#include "../base/build.hpp"
+
 #include <cstddef>
 #include <iterator>
 #include <string>

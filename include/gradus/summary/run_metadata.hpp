@@ -7,6 +7,8 @@
 // TensorBoard's graph page colours nodes by these times if the names are those of the graph that was written
 // (step_times_of makes them so).
 #pragma once
+#include "../base/build.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <cstddef>

@@ -1,5 +1,7 @@
 // Tags are the names of curves in TensorBoard. '/' makes groups; the part before the first one is the card's title.
 #pragma once
+#include "../base/build.hpp"
+
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -39,6 +41,9 @@ constexpr bool is_utf8(std::string_view s) {
 // leading slashes are removed. Characters beyond ASCII stay (TensorFlow keeps the letters among them), bytes that are
 // not UTF-8 become '_': a protobuf string must be UTF-8, and one wrong byte would cost the reader the whole event.
 std::string clean_tag(std::string_view name);
+
+// Returns the text with '_' in place of each byte that is not UTF-8, for texts that are only shown, such as paths.
+std::string utf8_text(std::string_view s);
 
 // Returns the tag of a summary called `name` under a name scope: scope/name, and with a family
 // family/scope/family/name, so that a family is one group in TensorBoard whatever scope its members come from. The

@@ -1,9 +1,24 @@
 // The bodies of tag.hpp.
 #pragma once
+#include <algorithm>
+
 #include "../base/body.hpp"
 #include "tag.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
+
+GRADUS_BODY std::string utf8_text(std::string_view s) {
+  std::string out;
+  for (std::size_t i = 0; i < s.size();) {
+    const std::size_t n = detail::utf8_length(s, i);
+    if (n == 0)
+      out += '_';
+    else
+      out += s.substr(i, n);
+    i += std::max<std::size_t>(n, 1);
+  }
+  return out;
+}
 
 GRADUS_BODY std::string clean_tag(std::string_view name) {
   std::string out;

@@ -1,6 +1,8 @@
 // This header writes nodes of a graph of this library as nodes of TensorFlow's own ops (tensorflow_ops.hpp lists them),
 // for a .meta file that TensorFlow can run. run_graph.hpp puts the file together.
 #pragma once
+#include "../base/build.hpp"
+
 #include <charconv>
 #include <optional>
 

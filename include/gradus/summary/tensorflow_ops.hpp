@@ -10,9 +10,9 @@
 //   ^a             a control input                       @axes a constant of this node's settings, as a tensor
 //   {key=keep}     an attribute: of this node's settings, or true, a number, a type
 #pragma once
-#include <string_view>
-
 #include "../base/build.hpp"
+
+#include <string_view>
 
 namespace gradus::inline GRADUS_BUILD::detail {
 

@@ -3,6 +3,8 @@
 // one that was written, and computes the same bits. Only the helpers of such an op have names that begin with its name
 // ("x/Sub" of "x"); nodes that TensorFlow made are read one by one.
 #pragma once
+#include "../base/build.hpp"
+
 #include <span>
 
 #include "graph_index.hpp"

@@ -6,6 +6,8 @@
 //
 // Tags are not changed; `summary_tag` (tag.hpp) makes them as tf.summary.* does, from name, scope and family.
 #pragma once
+#include "../base/build.hpp"
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

@@ -2,6 +2,8 @@
 //
 //   write_graph(to_graph_def(g), "runs/digits", "graph.pbtxt");
 #pragma once
+#include "../base/build.hpp"
+
 #include <span>
 #include <string>
 #include <string_view>

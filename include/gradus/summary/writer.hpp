@@ -29,6 +29,8 @@
 // rejects the event, and `rejected` counts it; with `full_queue::block` the call waits, as in TensorFlow. Accepted
 // events are in the file after close; the next call raises a disk error of the thread.
 #pragma once
+#include "../base/build.hpp"
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -152,7 +154,8 @@ public:
   // Continues in a new file.
   void reopen();
 
-  // Continues after close in the same file, at its end, or in a new file if the old one was removed.
+  // Continues after close in the same file, at its end, or in a new file if the old one was removed, or if another
+  // writer has begun one behind it.
   void resume();
 
   // Returns the file of this writer, or its last one.

@@ -93,8 +93,9 @@ GRADUS_BODY bool any_summary_writer::add_summary(const std::vector<summary_value
 
 GRADUS_BODY bool any_summary_writer::add_session_log(session_log_status what, std::int64_t step,
                                                      std::string_view checkpoint_path, std::string_view msg) {
-  return add(
-      [&](std::vector<std::byte>& out, double now) { encode_session_log(out, now, step, what, checkpoint_path, msg); });
+  return add([&](std::vector<std::byte>& out, double now) {
+    encode_session_log(out, now, step, what, utf8_text(checkpoint_path), utf8_text(msg));
+  });
 }
 
 GRADUS_BODY bool any_summary_writer::add_graph(std::span<const std::byte> graph_def, std::int64_t step) {
@@ -172,7 +173,10 @@ GRADUS_BODY void any_summary_writer::resume() {
   const int listed = uninterrupted([&] { return fs_.list(logdir_, names); });
   if (listed != 0 && listed != ENOENT) raise({listed, "list", logdir_});
   const std::string name = path_.substr(path_.rfind('/') + 1);
-  if (std::find(names.begin(), names.end(), name) == names.end()) return open();
+  // TensorBoard reads no file again behind which another writer has begun one.
+  const bool is_newest =
+      std::none_of(names.begin(), names.end(), [&](const auto& n) { return is_event_file_name(n) && n > name; });
+  if (!is_newest || std::find(names.begin(), names.end(), name) == names.end()) return open();
   file_.emplace(fs_, path_, options_.buffer_bytes);
   flushed_at_ = clock_.elapsed();
   if (queue_) queue_->start(*file_);

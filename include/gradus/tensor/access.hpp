@@ -9,6 +9,8 @@
 //     static gradus::tensor_view write(my_matrix& m) { ... }       // only if it may be written
 //   };
 #pragma once
+#include "../base/build.hpp"
+
 #include <array>
 #include <concepts>
 #include <span>

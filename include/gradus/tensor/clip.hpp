@@ -24,6 +24,8 @@
 // Functions are templates on nothing (`template <class = void>`), so that a program that does not clip compiles none of
 // them.
 #pragma once
+#include "../base/build.hpp"
+
 #include <cmath>
 #include <initializer_list>
 #include <limits>

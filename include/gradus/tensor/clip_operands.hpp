@@ -1,6 +1,8 @@
 // This header has the operands of tensor/clip.hpp: arrays that are read, written or clipped in place, indexed slices,
 // limits, and lists in which a gradient may be absent.
 #pragma once
+#include "../base/build.hpp"
+
 #include <concepts>
 #include <optional>
 #include <type_traits>

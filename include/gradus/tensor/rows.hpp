@@ -1,5 +1,7 @@
 // A sparse gradient consists of rows of a table, given by their numbers.
 #pragma once
+#include "../base/build.hpp"
+
 #include <bit>
 #include <cstdint>
 #include <vector>

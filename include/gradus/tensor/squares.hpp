@@ -2,6 +2,8 @@
 // order fixed by the shape, in plain loops: where the compiler fuses a square of a double into its sum, the last bit
 // may differ between machines.
 #pragma once
+#include "../base/build.hpp"
+
 #include <cstddef>
 #include <span>
 

@@ -1,6 +1,8 @@
 // This header has arrays in memory: views that own nothing, and aligned buffers that own bytes. They are row-major and
 // little-endian.
 #pragma once
+#include "../base/build.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <cstring>

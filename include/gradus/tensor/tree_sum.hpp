@@ -4,6 +4,8 @@
 // those of one process with all arrays. It can also sum in order, each array added to the sum of those before it, in
 // memory for one sum; two processes cannot share such a sum.
 #pragma once
+#include "../base/build.hpp"
+
 #include <cstdint>
 #include <vector>
 

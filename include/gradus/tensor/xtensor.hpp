@@ -9,6 +9,8 @@
 // keep both. Evaluate lazy expressions first with xt::eval. The header works with xtensor 0.24 to 0.27 (0.26 moved
 // every header).
 #pragma once
+#include "../base/build.hpp"
+
 #if __has_include(<xtensor/containers/xtensor.hpp>)
 #include <xtensor/containers/xadapt.hpp>
 #include <xtensor/containers/xarray.hpp>

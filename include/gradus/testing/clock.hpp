@@ -1,5 +1,7 @@
 // This header has a clock that a test sets by hand, so that no test has to wait.
 #pragma once
+#include "../base/build.hpp"
+
 #include <memory>
 
 #include "../base/clock.hpp"

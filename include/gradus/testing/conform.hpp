@@ -21,8 +21,12 @@
 //   wrappers    clips, EMA, SWA, weight decay, lookahead, accumulation, multi, freeze, noise and loss scale around the
 //               rule do what the same done by hand around the bare rule does (not for a chain with a global norm)
 #pragma once
+#include "../base/build.hpp"
+
 #include <algorithm>
+#include <exception>
 #include <limits>
+#include <utility>
 
 #include "trial.hpp"
 #include "wrapped.hpp"
@@ -30,7 +34,9 @@
 namespace gradus::inline GRADUS_BUILD::testing {
 
 struct conform_options {
-  std::vector<extents> shapes = {{6, 6}, {9}, {}, {2, 2, 4}};  // of the variables, two at least, the first of rank 2
+  // These are the extents of the variables. There are two at least: the first of rank 2, with three rows or more, the
+  // second with an element.
+  std::vector<extents> shapes = {{6, 6}, {9}, {}, {2, 2, 4}};
   int steps = 6;
   double float_tolerance = 2e-3;  // of float32 against float64, and if the order of roundings differs; of 1 or more
   double tolerance = 1e-9;        // of float64 if the order of roundings differs
@@ -41,6 +47,21 @@ struct conform_options {
 };
 
 namespace detail {
+
+// Raises invalid_argument if the checks cannot be made with variables of these extents.
+inline void check_shapes(const std::vector<extents>& shapes) {
+  const auto expect = [](bool holds, std::string_view expected, const std::string& found) {
+    if (!holds) raise(status::invalid_argument, text("conform: expected ", expected, "; got ", found));
+  };
+  expect(shapes.size() >= 2, "`shapes` of two variables at least", text(shapes.size()));
+  for (const extents& dims : shapes)
+    for (int i = 0; i < dims.rank; ++i) expect(dims[i] >= 0, "extents of 0 or more in `shapes`", to_text(dims));
+  const extents &first = shapes[0], &second = shapes[1];
+  expect(first.rank == 2 && first[0] >= 3 && first[1] >= 1,
+         "the first of `shapes` to have rank 2, three rows or more (sparse gradients list two of them) and a column",
+         to_text(first));
+  expect(count(second) >= 1, "the second of `shapes` to have an element", to_text(second));
+}
 
 // These checks need only an updater of the rule.
 template <class T>
@@ -182,6 +203,12 @@ private:
     return s;
   }
 
+  // Returns two rows of the first variable, the last one first. Row 0 is never one of them.
+  static std::vector<std::int32_t> two_rows(const trial<T>& t) {
+    const auto last = static_cast<std::int32_t>(t.rows(0)) - 1;
+    return {last, last / 2};
+  }
+
   void sparse_is_dense(const make_updater& make) {
     if (!options_.sparse_is_dense) return;
     auto x = start(make), y = start(make);
@@ -203,7 +230,8 @@ private:
     if (!x.of(0).sums_duplicates) return;
     run(x, 0, 2), run(y, 0, 2);
     const auto g = x.draw(2)[0];
-    auto twice = some_rows(x, g, {3, 1, 3}), once = some_rows(x, g, {3, 1});
+    const auto rows = two_rows(x);
+    auto twice = some_rows(x, g, {rows[0], rows[1], rows[0]}), once = some_rows(x, g, rows);
     for (std::size_t k = 0, width = x.width(0); k < width; ++k)
       twice.values[2 * width + k] = T(0.5) * twice.values[k],
                                once.values[k] = twice.values[k] + twice.values[2 * width + k];
@@ -215,7 +243,7 @@ private:
     const auto how = x.of(0);
     run(x, 0, 2), run(y, 0, 2);
     const auto before = x.save();
-    const auto some = some_rows(x, x.draw(2)[0], {4, 1});
+    const auto some = some_rows(x, x.draw(2)[0], two_rows(x));
     x.apply({some});
     if (how.every_row) {  // rows that are not listed change as by gradient 0
       if (!how.rest_is_zero || !options_.sparse_is_dense) return;
@@ -234,7 +262,7 @@ private:
       if (!belongs_to(after[s], x.name(0)) || after[s].bytes.size() != x.size(0) * sizeof(T)) continue;
       const std::size_t row = x.width(0) * sizeof(T);
       for (std::size_t r = 0; r < x.rows(0); ++r)
-        if (r != 4 && r != 1)
+        if (std::cmp_not_equal(r, some.rows[0]) && std::cmp_not_equal(r, some.rows[1]))
           expect(std::memcmp(&after[s].bytes[r * row], &before[s].bytes[r * row], row) == 0,
                  text("row ", r, " of ", after[s].name, ", which is not listed, stays"));
     }
@@ -262,7 +290,7 @@ private:
   void nan(const make_updater& make) {
     auto x = start(make), y = start(make);
     const auto how = x.of(0);
-    const std::size_t at = x.size(0) / 2 + 1;
+    const std::size_t at = x.size(0) / 2;
     run(x, 0, 2), run(y, 0, 2);
     auto g = x.draw(2);
     y.apply(g);
@@ -280,8 +308,9 @@ private:
         expect(with[s].bytes == without[s].bytes, text("a NaN in a gradient of \"a\" leaves ", with[s].name, " alone"));
         continue;
       }
-      for (std::size_t i = 0; i * sizeof(T) < with[s].bytes.size(); ++i)
-        if (i != at && std::memcmp(&with[s].bytes[i * sizeof(T)], &without[s].bytes[i * sizeof(T)], sizeof(T)) != 0) {
+      const std::size_t width = size_of(with[s].type) == 0 ? 1 : size_of(with[s].type);
+      for (std::size_t i = 0; (i + 1) * width <= with[s].bytes.size(); ++i)
+        if (i != at && std::memcmp(&with[s].bytes[i * width], &without[s].bytes[i * width], width) != 0) {
           expect(false,
                  text("a NaN in element ", at, " of a gradient leaves element ", i, " of ", with[s].name, " alone"));
           break;
@@ -345,10 +374,12 @@ inline void compare_types(const std::string& rule, const make_updater& make, con
 }  // namespace detail
 
 // Returns one sentence for each promise that the rule does not keep. A rule without a rate of its own gets the rate
-// 1/16.
+// 1/16. An error that the rule raises is a sentence as well, and ends the checks of its type. Raises invalid_argument
+// for shapes that are too small for the checks.
 template <class Rule>
 std::vector<std::string> conform(const Rule& given, const conform_options& options = {}) {
   static_assert(policies_fit<update_kinds, Rule>::value);
+  detail::check_shapes(options.shapes);
   Rule rule = given;
   if constexpr (
       !requires { Rule::default_rate; } && requires { rule.rate = 0.0625; })
@@ -362,20 +393,20 @@ std::vector<std::string> conform(const Rule& given, const conform_options& optio
     suite.bare(bare);
     suite.widths(bare, detail::single_maker(rule));
     if constexpr (gradus::detail::has_settings<Rule>)
-      if (options.settings && options.wrappers) detail::check_varied(suite, rule);
+      if (options.settings) detail::check_varied(suite, rule);
     if constexpr (gradus::detail::count_global_stages<Rule>() == 0)  // otherwise its variables are not independent
       if (options.wrappers) detail::check_wrappers<T>(suite, rule);
   };
-  const auto attempt = [&](auto type) {
+  const auto attempt = [&](std::string_view what, const auto& check) {
     try {
-      run(type);
-    } catch (const error& e) {
-      failures.push_back(text(name, ": ", e.what()));
+      check();
+    } catch (const std::exception& e) {
+      failures.push_back(text(name, " (", what, ") raises an error: ", e.what()));
     }
   };
-  attempt(std::type_identity<float>{});
-  attempt(std::type_identity<double>{});
-  detail::compare_types(name, detail::maker(rule), options, failures);
+  attempt("float32", [&] { run(std::type_identity<float>{}); });
+  attempt("float64", [&] { run(std::type_identity<double>{}); });
+  attempt("float32 beside float64", [&] { detail::compare_types(name, detail::maker(rule), options, failures); });
   return failures;
 }
 

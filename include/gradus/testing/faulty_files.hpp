@@ -10,6 +10,8 @@
 // The model is that of SQLite's crash tests and LevelDB's fault-injecting environment, but the states are enumerated
 // where those sample.
 #pragma once
+#include "../base/build.hpp"
+
 #include <algorithm>
 #include <functional>
 #include <map>

@@ -8,6 +8,8 @@
 //   CHECK(e.coarse < 1e-4);
 //   CHECK(e.fine < 1e-7);
 #pragma once
+#include "../base/build.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <span>

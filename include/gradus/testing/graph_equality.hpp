@@ -1,6 +1,8 @@
 // This header checks whether two graphs are the same, and finds where they differ: field by field for this library's
 // graphs, and as tf.test.assert_equal_graph_def for GraphDefs.
 #pragma once
+#include "../base/build.hpp"
+
 #include <algorithm>
 #include <string>
 #include <string_view>
@@ -82,7 +84,7 @@ inline bool same_attr(const attr_value& a, const attr_value& b) {
     if constexpr (std::is_same_v<T, shape_def>)
       return same_shape(x, y);
     else if constexpr (std::is_same_v<T, tensor_def>)
-      return x.type == y.type && x.dims == y.dims && x.content == y.content;
+      return x.type == y.type && x.dims == y.dims && x.content == y.content && x.strings == y.strings;
     else if constexpr (std::is_same_v<T, std::vector<shape_def>>)
       return std::equal(x.begin(), x.end(), y.begin(), y.end(), same_shape);
     else

@@ -9,6 +9,8 @@
 //
 // Time does not pass while tasks run: their work takes no time, and a task whose work shall take time calls sleep.
 #pragma once
+#include "../base/build.hpp"
+
 #if defined(__STDCPP_THREADS__)
 #include <algorithm>
 #include <condition_variable>

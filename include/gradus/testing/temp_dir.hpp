@@ -1,5 +1,7 @@
 // This header has a scratch directory that is removed, with everything in it, when its owner is destroyed.
 #pragma once
+#include "../base/build.hpp"
+
 #include <cstdlib>
 #include <string>
 #include <string_view>

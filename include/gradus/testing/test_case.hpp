@@ -12,14 +12,19 @@
 //
 // Without a framework, pass the tests to gradus::testing::main.
 #pragma once
+#include "../base/build.hpp"
+
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <cstdio>
+#include <cstring>
 #include <functional>
 #include <initializer_list>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -36,25 +41,54 @@ constexpr bool is_built_with_cuda() { return false; }
 constexpr bool is_gpu_available() { return false; }
 
 namespace detail {
-// Returns the elements as doubles, which hold all values of these dtypes except those of int64 beyond 2^53. Raises
-// invalid_argument for another dtype.
-inline std::vector<double> numbers(const const_tensor_view& v) {
-  std::vector<double> out(v.size());
-  const auto read = [&]<class T>(T*) {
-    for (std::size_t i = 0; i < out.size(); ++i) {
+// This is an element of an array: as a double, which holds every value except integers beyond 2^53, and, if it is an
+// integer, also by its sign and its 64 bits, which hold all of them.
+struct number {
+  double real = 0;
+  bool integer = false, negative = false;
+  std::uint64_t bits = 0;
+
+  template <class T>
+  explicit number(T x) : real(static_cast<double>(x)), integer(std::is_integral_v<T>) {
+    if constexpr (std::is_integral_v<T>) negative = x < T(0), bits = static_cast<std::uint64_t>(x);
+  }
+  std::string to_text() const {
+    if (!integer) return text(real);
+    return negative ? text(static_cast<std::int64_t>(bits)) : text(bits);
+  }
+};
+// Returns |x - y|: 0 only for equal integers, however large; 0 for two NaNs too.
+inline double distance(const number& x, const number& y) {
+  if (x.integer && y.integer && x.negative == y.negative)
+    return static_cast<double>(x.bits < y.bits ? y.bits - x.bits : x.bits - y.bits);
+  if (x.real == y.real || (std::isnan(x.real) && std::isnan(y.real))) return 0;
+  return std::abs(x.real - y.real);
+}
+// Raises invalid_argument for a dtype that is neither float32, nor float64, nor bool, nor an integer.
+inline std::vector<number> numbers(const const_tensor_view& v) {
+  std::vector<number> out;
+  const auto read = [&]<class T>(std::type_identity<T>) {
+    for (std::size_t i = 0, n = v.size(); i < n; ++i) {
       T x;
       std::memcpy(&x, v.data + i * sizeof(T), sizeof(T));
-      out[i] = static_cast<double>(x);
+      out.emplace_back(x);
     }
   };
   switch (v.type) {
-  case dtype::float32: read(static_cast<float*>(nullptr)); break;
-  case dtype::float64: read(static_cast<double*>(nullptr)); break;
-  case dtype::int32: read(static_cast<std::int32_t*>(nullptr)); break;
-  case dtype::int64: read(static_cast<std::int64_t*>(nullptr)); break;
-  case dtype::uint8: read(static_cast<std::uint8_t*>(nullptr)); break;
-  case dtype::boolean: read(static_cast<bool*>(nullptr)); break;
-  default: raise(status::invalid_argument, text("an array to compare holds ", name_of(v.type)));
+  case dtype::float32: read(std::type_identity<float>{}); break;
+  case dtype::float64: read(std::type_identity<double>{}); break;
+  case dtype::boolean: read(std::type_identity<bool>{}); break;
+  case dtype::int8: read(std::type_identity<std::int8_t>{}); break;
+  case dtype::int16: read(std::type_identity<std::int16_t>{}); break;
+  case dtype::int32: read(std::type_identity<std::int32_t>{}); break;
+  case dtype::int64: read(std::type_identity<std::int64_t>{}); break;
+  case dtype::uint8: read(std::type_identity<std::uint8_t>{}); break;
+  case dtype::uint16: read(std::type_identity<std::uint16_t>{}); break;
+  case dtype::uint32: read(std::type_identity<std::uint32_t>{}); break;
+  case dtype::uint64: read(std::type_identity<std::uint64_t>{}); break;
+  default:
+    raise(status::invalid_argument, text("an array to compare holds ", name_of(v.type),
+                                         "; expected float32, float64, bool or an integer type: cast it first"));
   }
   return out;
 }
@@ -67,7 +101,8 @@ template <class... Pieces>
 class test_case {
 public:
   // ---- arrays: anything that can be read as one (views, spans, vectors, xt::xtensor with tensor/xtensor.hpp). Extents
-  // must agree; a flat array fits any extents. NaN equals NaN, as in NumPy's testing.
+  // must agree; a flat array fits any extents. NaN equals NaN, as in NumPy's testing. Integers and bool are compared as
+  // integers of any size and sign; if one side has floating-point numbers, both are compared as doubles.
   template <readable_array A, readable_array B>
   void assert_all_equal(const A& actual, const B& expected) const {
     compare(read_view(actual), read_view(expected), 0, 0, "equal");
@@ -129,13 +164,13 @@ private:
     const auto x = detail::numbers(a), y = detail::numbers(e);
     std::size_t wrong = 0, first = 0;
     for (std::size_t i = 0; i < x.size(); ++i) {
-      const bool same = (std::isnan(x[i]) && std::isnan(y[i])) || x[i] == y[i] ||
-                        (std::isfinite(y[i]) && std::abs(x[i] - y[i]) <= atol + rtol * std::abs(y[i]));
+      const double far = detail::distance(x[i], y[i]), size = std::abs(y[i].real);
+      const bool same = far == 0 || (std::isfinite(size) && far <= atol + rtol * size);
       if (!same && wrong++ == 0) first = i;
     }
     if (wrong != 0)
-      detail::fail(wrong, " of ", x.size(), " elements are not ", what, "; the first at ", first, ": got ", x[first],
-                   ", expected ", y[first]);
+      detail::fail(wrong, " of ", x.size(), " elements are not ", what, "; the first at ", first, ": got ",
+                   x[first].to_text(), ", expected ", y[first].to_text());
   }
 };
 

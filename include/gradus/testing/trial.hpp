@@ -1,6 +1,8 @@
 // A trial holds an updater: any composition of update policies behind one interface, with variables and gradients of
 // its own, so that a check is compiled once and runs over all of them (testing/conform.hpp).
 #pragma once
+#include "../base/build.hpp"
+
 #include <cmath>
 #include <cstring>
 #include <memory>

@@ -1,5 +1,7 @@
 // This header compares what is put around a rule with the same done by hand around the bare rule (testing/conform.hpp).
 #pragma once
+#include "../base/build.hpp"
+
 #include <functional>
 
 #include "../update/lookahead.hpp"

@@ -9,7 +9,7 @@
 namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
-inline constexpr rewriting activation_rewriting{store_activations};
+inline constexpr rewriting activation_rewriting{store_activations, true};
 }  // namespace detail
 
 // The results of the forward pass that a gradient reads again are kept as bfloat16 in between, rounded to nearest, in

@@ -13,6 +13,8 @@
 // feeds that the hook adds to this run, beside those of the caller and of the other hooks. A hook whose state is read
 // afterwards is passed by std::ref, or as a std::shared_ptr.
 #pragma once
+#include "../base/build.hpp"
+
 #include <functional>
 #include <memory>
 #include <type_traits>

@@ -1,5 +1,7 @@
 // This header derives, from a model and its policies, the types of which both a trainer and a supervisor are made.
 #pragma once
+#include "../base/build.hpp"
+
 #include <functional>
 #include <tuple>
 #include <utility>
@@ -50,6 +52,14 @@ template <class Model, mode When>
 struct model_fits_mode<Model, When> : Model::template fits<When> {};
 
 struct no_warm_start {};
+// Gives a source of a warm start that detects its codec the codec of the run, which it then recognizes.
+template <class WarmStart, class Codec>
+auto read_with(WarmStart from, const Codec& own) {
+  if constexpr (requires { from.read_with(own); })
+    return from.read_with(own);
+  else
+    return from;
+}
 
 // Joins the ops of the interpreter: those that the program gives, and those that a policy's pass makes.
 template <class Given, class Kernels>

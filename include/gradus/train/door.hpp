@@ -1,6 +1,8 @@
 // This header checks the arguments of a trainer: it refuses a trainer that cannot be made with one sentence, and the
 // code behind the check is not compiled, so that the errors that follow from the mistake do not bury the sentence.
 #pragma once
+#include "../base/build.hpp"
+
 #include <type_traits>
 
 #include "composition.hpp"

@@ -1,5 +1,7 @@
 // This header has the results of a trainer: the numbers of an evaluation, and predictions batch by batch.
 #pragma once
+#include "../base/build.hpp"
+
 #include <string>
 #include <utility>
 #include <vector>

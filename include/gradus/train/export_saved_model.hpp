@@ -12,6 +12,8 @@
 // that picks the largest number finds a complete export. docs/formats/saved_model.md has the bytes.
 // TensorFlow: tf.saved_model.builder.SavedModelBuilder, simple_save, Estimator.export_saved_model (1.15).
 #pragma once
+#include "../base/build.hpp"
+
 #include <map>
 #include <optional>
 #include <span>

@@ -1,6 +1,8 @@
 // This header reads batches into placeholders, and decides which component of a dataset feeds which placeholder. A
 // batch is written once, by the dataset, into the memory that the step reads.
 #pragma once
+#include "../base/build.hpp"
+
 #include <cstring>
 #include <span>
 #include <string>

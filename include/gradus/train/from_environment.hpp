@@ -17,6 +17,8 @@
 //
 // A kind that the environment requests and the program does not offer is an error.
 #pragma once
+#include "../base/build.hpp"
+
 #include <functional>
 #include <initializer_list>
 #include <string>

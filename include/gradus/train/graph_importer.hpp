@@ -1,6 +1,8 @@
 // The importer makes nodes of this library's graph from TensorFlow's nodes, one after another on request (programs use
 // import_meta_graph.hpp).
 #pragma once
+#include "../base/build.hpp"
+
 #include <map>
 
 #include "import_words.hpp"

@@ -236,7 +236,7 @@ GRADUS_BODY value graph_importer::special(int i, std::string_view op, bool& know
   }
   if (op == "Relu6") {
     const value x = input(i, 0);
-    return x ? add(cards::minimum, {gradus::relu(x), g_->constant(6, x.type())}, {}, i) : value{};
+    return x ? add(cards::minimum, {g_->constant(6, x.type()), gradus::relu(x)}, {}, i) : value{};  // a NaN stays
   }
   if (op == "LeakyRelu") {
     const value x = input(i, 0);

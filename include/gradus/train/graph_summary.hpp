@@ -4,6 +4,8 @@
 //   const gradus::graph_summary all = gradus::merge_all(g);      // g.summary_scalar, summary_histogram, ...
 //   writer.add_summary(all.values(s.run(all.fetches(), feeds)), step);
 #pragma once
+#include "../base/build.hpp"
+
 #include <initializer_list>
 #include <span>
 #include <string>

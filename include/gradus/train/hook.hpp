@@ -31,6 +31,8 @@
 // before_run returns nothing here, since after_run reads values by name; a step whose loss is not finite raises its
 // error before after_run is called; and no checkpoint holds the state of a hook.
 #pragma once
+#include "../base/build.hpp"
+
 #include <cstdint>
 #include <span>
 #include <string_view>

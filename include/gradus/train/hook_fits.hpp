@@ -2,6 +2,8 @@
 // none of their member names, a right name with a wrong signature, or a name that is near to one. A member of any other
 // name is not checked, since it may serve the hook itself.
 #pragma once
+#include "../base/build.hpp"
+
 #include <type_traits>
 
 #include "hook.hpp"

@@ -14,6 +14,8 @@
 // (savers are objects here), queues, control flow, texts. Control inputs are dropped, except those from ops that change
 // a variable, which are refused.
 #pragma once
+#include "../base/build.hpp"
+
 #include <map>
 #include <memory>
 #include <string>

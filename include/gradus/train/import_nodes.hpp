@@ -2,6 +2,8 @@
 // numbers that TensorFlow computes in a graph and that this library must know before a run (shapes, axes).
 // graph_importer.hpp has the whole importer.
 #pragma once
+#include "../base/build.hpp"
+
 #include <memory>
 #include <string>
 #include <vector>

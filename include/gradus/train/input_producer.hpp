@@ -17,6 +17,8 @@
 // there is no summary of how full a queue is; equal seeds give equal orders, and a seed of 0 gives another order each
 // time.
 #pragma once
+#include "../base/build.hpp"
+
 #include <cstdint>
 #include <initializer_list>
 #include <optional>

@@ -247,11 +247,15 @@ GRADUS_BODY std::vector<coordinated_thread> dataset_producer::create_threads(con
   const auto read = [data = data_, raised = raised_, q, coord]() mutable {
     try {
       datum e;
-      while ((coord == nullptr || !coord->should_stop()) && data->next(e)) q.enqueue(e);
-    } catch (const cancelled&) {  // the queue was closed, so nothing reads any more
+      bool is_read = true;
+      while (is_read && (coord == nullptr || !coord->should_stop()) && data->next(e)) try {
+          q.enqueue(e);
+        } catch (const cancelled&) {  // the queue was closed, so nothing reads any more
+          is_read = false;
+        }
     } catch (...) {
       if (coord != nullptr)
-        coord->request_stop(std::current_exception());
+        coord->stop_on_exception([] { throw; });
       else
         *raised = std::current_exception();
     }
@@ -269,8 +273,16 @@ GRADUS_BODY std::vector<coordinated_thread> dataset_producer::create_threads(con
       } catch (const error&) {  // it is closed
       }
     });
-  if (start)
-    for (coordinated_thread& t : threads) t.start();
+  try {
+    for (coordinated_thread& t : threads)
+      if (start) t.start();
+  } catch (...) {  // one that began may wait in the queue, and its object waits for it
+    try {
+      q.close(true);
+    } catch (const error&) {  // it is closed
+    }
+    throw;
+  }
   return threads;
 }
 

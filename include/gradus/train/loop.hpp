@@ -10,6 +10,8 @@
 // The order and the names are those of tf.train.MonitoredSession and its hooks (1.15). TensorFlow differs: here a step
 // is checked for NaN before it is saved, so that training can go on from every checkpoint.
 #pragma once
+#include "../base/build.hpp"
+
 #include <cmath>
 #include <exception>
 #include <memory>
@@ -55,7 +57,8 @@ public:
         fs_(take_policy<kind::file_system, posix>(policies...)),
         clock_(take_policy<kind::clock, system_clock>(policies...)),
         sink_(take_policy<kind::log_sink, warnings>(policies...)),
-        warm_start_(take_policy<kind::warm_start, no_warm_start>(policies...)),
+        warm_start_(read_with(take_policy<kind::warm_start, no_warm_start>(policies...),
+                              take_policy<kind::codec, flat_binary>(policies...))),
         decision_(std::move(decision)),
         hooks_(policies...) {
     if (files)
@@ -75,6 +78,7 @@ public:
   const loop_settings& settings() const { return settings_; }
   const file_system_type& files() const { return fs_; }
   const clock_type& clock() const { return clock_; }
+  any_codec codec() const { return saves_ ? any_codec(saves_->files().codec_policy()) : any_codec(flat_binary{}); }
   sink_type& sink() { return sink_; }
   void say(std::string_view line) { sink_.line(line); }
   void warn_of(std::string_view what) { warn(sink_, what); }
@@ -107,7 +111,7 @@ public:
     if (saves_) {
       saves_->finish();
       if (has_files()) {
-        if (!only_reading) saves_->files().own(settings_.directory);
+        if (!only_reading) saves_->files().own(directory_of(settings_.prefix()));
         const restore_options how{.ignore_extra = only_reading,
                                   .fallback = settings_.restore_fallback,
                                   .restore_newest = settings_.restore_newest,
@@ -141,6 +145,7 @@ public:
   void refuse_other_checkpoints() {
     if (!saves()) return;
     finish_saves();
+    saves_->files().own(directory_of(settings_.prefix()));  // after an evaluation alone the list is not known yet
     refuse_others(fs_, settings_.directory, saves_->files().checkpoints(), saved_step_);
   }
   void read_again_later() { trusted_ = false; }
@@ -158,7 +163,9 @@ public:
     const bool first = log_ == nullptr;
     if (first) log_ = std::make_unique<log_type>(settings_.directory, *settings_.events, fs_, clock_);
     log_->resume();
-    if (first || from >= 0) log_->events().start(from < 0 ? 0 : from);
+    // What a writer begins with says which events of an earlier one are no longer true: those behind this run's step.
+    if (first || from >= 0)
+      log_->events().start(from >= 0 ? from : steps.global_step() > 0 ? steps.global_step() + 1 : 0);
     if (first) log_->add_graph(steps);
   }
   void pause_log() {
@@ -184,7 +191,7 @@ public:
     }
     made_before_ = saves_made_;
     if (saves() && (saved_step_ < 0 || save_failed_)) save();
-    stop_ = false;  // a listener's stop at the first save is ignored
+    stop_ = is_ended();  // a listener's stop at the first save is ignored
     hooks_.after_create_session();
   }
 
@@ -217,7 +224,7 @@ public:
     }
     const auto metric = std::exchange(metric_, {});
     if (saves() && decision_.due({step, saved_step_, now, saved_at_, metric})) save(metric);
-    if constexpr (requires { decision_.stop(); }) stop_ = stop_ || decision_.stop();
+    stop_ = stop_ || is_ended();
     if constexpr (hooked) hooks_.at(step);
     return true;
   }
@@ -230,6 +237,13 @@ public:
   }
   // Returns true if a hook, a listener or the decision about saves ends the run.
   bool should_stop() const { return stop_; }
+  // Returns true if the decision about saves has ended this run and every later one.
+  bool is_ended() const {
+    if constexpr (requires { decision_.stop(); })
+      return decision_.stop();
+    else
+      return false;
+  }
 
   // Saves unsaved state if `may_save`, and waits for a save in progress.
   void finish(bool may_save = true) {
@@ -273,7 +287,7 @@ public:
     hooks_.before_save(step);
     if (listener_ != nullptr) listener_->before_save(step);
     if (note_failure([&] { return saves_->save(*list_, settings_.prefix(), step, {}, metric); }))
-      saved_step_ = step, save_failed_ = false, saves_made_ += step > 0;
+      saved_step_ = step, save_failed_ = false, saves_made_ += step > 0, measured_ = measured_ || metric.has_value();
     else
       warn_of(text("step ", step, " is not saved: the save before it is still being written"));
     saved_at_ = clock_.elapsed();
@@ -284,10 +298,11 @@ public:
   // Ranks the newest checkpoint by the metric, if it is of this step; the decision about saves after the next step may
   // use the metric.
   void measured(double metric, std::int64_t step) {
-    metric_ = metric, measured_ = true;
-    if (!saves() || saved_step_ != step) return;
+    metric_ = metric;
+    if (!saves() || saved_step_ != step || settings_.keeps_best <= 0) return;
     finish_saves();
-    saves_->files().measured(metric);
+    saves_->files().measured(metric, step);
+    measured_ = true;
   }
 
 private:

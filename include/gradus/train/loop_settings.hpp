@@ -1,5 +1,7 @@
 // This header has the settings of a run loop, what listens to its saves, and the lines that it reports about them.
 #pragma once
+#include "../base/build.hpp"
+
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -41,8 +43,6 @@ protected:
   ~told_of_saves() = default;
 };
 
-// Returns the warnings about a restored checkpoint.
-std::vector<std::string> warnings_of(const restored& found);
 std::string restored_line(const restored& found);
 // Raises failed_precondition if the newest checkpoint of the directory is not the last of `own`, which held `step`.
 void refuse_others(const any_file_system& fs, const std::string& directory, const std::vector<std::string>& own,

@@ -8,12 +8,6 @@ namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY std::string loop_settings::prefix() const { return has_files() ? join_path(directory, basename) : ""; }
 
-GRADUS_BODY std::vector<std::string> warnings_of(const restored& found) {
-  std::vector<std::string> out;
-  for (const auto& d : found.damaged) out.push_back(text("passed over ", d.path, ": ", d.reason));
-  if (!found.warning.empty()) out.push_back(text("checkpoint ", found.path, ": ", found.warning));
-  return out;
-}
 GRADUS_BODY std::string restored_line(const restored& found) {
   return text("restored step ", found.step, " from ", found.path);
 }

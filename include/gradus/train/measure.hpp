@@ -1,5 +1,7 @@
 // This header measures a step: its outputs by name, the scalars for TensorBoard, and whether it diverged.
 #pragma once
+#include "../base/build.hpp"
+
 #include <cmath>
 #include <string_view>
 #include <vector>

@@ -24,6 +24,8 @@
 // TensorFlow differs: feeds and fetches of hooks are those of the graph here, not of compiled models, and the error
 // about a feed that is given twice names it. The class is not thread-safe.
 #pragma once
+#include "../base/build.hpp"
+
 #include <concepts>
 #include <exception>
 #include <initializer_list>
@@ -31,6 +33,7 @@
 #include <span>
 #include <vector>
 
+#include "../base/cancellation.hpp"
 #include "../session/queue_runner.hpp"
 #include "../session/session_creator.hpp"
 #include "../store/directory_lock.hpp"
@@ -41,6 +44,8 @@ namespace gradus::inline GRADUS_BUILD {
 struct monitored_session_options {
   bool recovers = true;  // a run that raises aborted or unavailable is made again, on a new session
   double stop_grace_period_secs = 120;
+  double recovery_wait_secs = 1;            // between two tries to make a session, after the first
+  std::shared_ptr<cancellation> stop = {};  // ends this wait
   task_system tasks = {};
   std::shared_ptr<detail::held_directory> holds = nullptr;  // a directory that the caller has locked, for the hooks
 };
@@ -148,6 +153,7 @@ private:
   session_run_args original_, all_;  // arguments of the run: the caller's, and those with the hooks'
   std::vector<std::size_t> ends_;    // of each hook's fetches
   bool closed_ = false, stop_ = false, clean_error_ = false, in_step_ = false, reopens_graph_ = false;
+  bool was_stopped_ = false;  // by the caller's run_options::stop, in the last run
   std::unique_ptr<base_session> session_;
   std::unique_ptr<any_coordinator> coord_;
   std::vector<coordinated_thread> threads_;  // the last member: the threads end before what they use

@@ -1,6 +1,9 @@
 // The bodies of monitored_session.hpp.
 #pragma once
+#include <utility>
+
 #include "../base/body.hpp"
+#include "../base/pause.hpp"
 #include "../session/global_step.hpp"
 #include "monitored_session.hpp"
 
@@ -71,13 +74,13 @@ GRADUS_BODY void monitored_session::open() {
 // Makes a session if there is none, or raises the reason why it cannot.
 GRADUS_BODY void monitored_session::ready() {
   if (closed_) raise(status::failed_precondition, "Session is already closed; make another monitored session");
-  while (session_ == nullptr) {
+  for (int tries = 0; session_ == nullptr; ++tries) {
     try {
       open();
     } catch (...) {
       const bool again = o_.recovers && detail::kind_of_current() == detail::run_error::preemption;
       leave_session();
-      if (!again) throw;
+      if (!again || (tries > 0 && !detail::pause(o_.tasks, o_.recovery_wait_secs, o_.stop.get()))) throw;
     }
   }
 }
@@ -90,7 +93,10 @@ GRADUS_BODY void monitored_session::leave_session() {
     } catch (...) {  // the session is lost, and with it the work of its threads
     }
   }
-  if (session_ != nullptr) session_->close();
+  try {
+    if (session_ != nullptr) session_->close();
+  } catch (...) {
+  }
   threads_.clear();
   coord_.reset(), session_.reset();
 }
@@ -98,6 +104,7 @@ GRADUS_BODY void monitored_session::leave_session() {
 // Is called in an exception handler. Returns true if the run is to be made again, on a new session. The error that the
 // coordinator holds may be the cause.
 GRADUS_BODY bool monitored_session::recover_from_current() {
+  const bool was_stopped = std::exchange(was_stopped_, false);
   auto kind = detail::kind_of_current();
   if (kind != detail::run_error::preemption && coord_ != nullptr) {
     try {
@@ -110,7 +117,7 @@ GRADUS_BODY bool monitored_session::recover_from_current() {
     }
   }
   clean_error_ = kind == detail::run_error::clean;
-  if (kind != detail::run_error::preemption || !o_.recovers) return false;
+  if (kind != detail::run_error::preemption || !o_.recovers || was_stopped) return false;
   leave_session();
   return true;
 }
@@ -122,6 +129,7 @@ GRADUS_BODY run_results monitored_session::run(std::span<const fetch> fetches, s
     try {
       return run_once(fetches, feeds, o, told);
     } catch (...) {
+      was_stopped_ = o.stop != nullptr && o.stop->is_cancelled();  // whatever kind of error it gives
       if (in_step_ || !recover_from_current()) throw;
     }
   }
@@ -134,6 +142,7 @@ GRADUS_BODY run_result monitored_session::run(const fetch& f, std::initializer_l
 GRADUS_BODY run_results monitored_session::run_once(std::span<const fetch> fetches, std::span<const feed> feeds,
                                                     const run_options& o, run_metadata* told) {
   if (stop_) raise(status::failed_precondition, "Run called even after should_stop requested.");
+  clean_error_ = false;  // an end of the input that the program has caught is not what ends its block
   // These are kept from run to run, so that their memory is used again.
   session_run_args &original = original_, &all = all_;
   original.fetches.assign(fetches.begin(), fetches.end()), original.feeds.assign(feeds.begin(), feeds.end());
@@ -147,7 +156,7 @@ GRADUS_BODY run_results monitored_session::run_once(std::span<const fetch> fetch
     const session_run_args mine = h.before_run(calls_.context());
     for (const feed& f : mine.feeds)
       for (std::size_t i = 0; i < all.feeds.size(); ++i)
-        if (id_of(all.feeds[i]) == id_of(f))
+        if (id_of(f) >= 0 && id_of(all.feeds[i]) == id_of(f))  // the session names one that is not there
           raise(
               status::failed_precondition,
               text("Same tensor is fed by ", i < feeds.size() ? "a SessionRunHook and the caller of run" : "two hooks",
@@ -158,7 +167,9 @@ GRADUS_BODY run_results monitored_session::run_once(std::span<const fetch> fetch
     ends.push_back(all.fetches.size());
   }
   const std::shared_ptr<cancellation> stops = coord_->stopping();
-  if (all.options.stop == nullptr) all.options.stop = stops.get();
+  std::optional<detail::either_cancellation> both;
+  if (all.options.stop != nullptr) both.emplace(*all.options.stop, *stops);
+  all.options.stop = both ? both->get() : stops.get();
   run_metadata here;
   run_metadata& shown = told != nullptr ? *told : here;
   run_results results = session_->run(all.fetches, all.feeds, all.options, &shown);
@@ -180,6 +191,7 @@ GRADUS_BODY bool monitored_session::should_stop() {
   } catch (...) {
     if (!o_.recovers) throw;
     if (detail::kind_of_current() != detail::run_error::preemption) return true;
+    if (in_step_) throw;  // a step holds the session: run_step_fn makes another one, and the step again
     leave_session();
     ready();
     return false;
@@ -209,7 +221,7 @@ GRADUS_BODY void monitored_session::close_internal(bool tells_hooks) {
       coord_->request_stop();
       coord_->join({.stop_grace_period_secs = o_.stop_grace_period_secs, .ignore_live_threads = true});
     });
-    session_->close();
+    attempt([&] { session_->close(); });
     threads_.clear();
     coord_.reset(), session_.reset();
   }

@@ -6,6 +6,8 @@
 //     while (!sess.should_stop()) sess.run(train, feeds);
 //   });
 #pragma once
+#include "../base/build.hpp"
+
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -59,6 +61,7 @@ public:
       : training_parts(g, std::move(open), o),
         monitored_session(*creator, detail::training_hooks(parts, o),
                           {.stop_grace_period_secs = o.stop_grace_period_secs,
+                           .stop = o.stop,
                            .tasks = o.tasks,
                            .holds = std::exchange(alone, nullptr)}) {}
 };

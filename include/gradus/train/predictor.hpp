@@ -15,6 +15,8 @@
 // TensorFlow: tf.contrib.predictor.from_estimator (1.15), which runs a session. train/saved_model.hpp predicts from an
 // exported model whose graph is in the file.
 #pragma once
+#include "../base/build.hpp"
+
 #include <functional>
 #include <string>
 #include <string_view>
@@ -28,6 +30,7 @@
 #include "../run/device.hpp"
 #include "../run/model.hpp"
 #include "../run/variables.hpp"
+#include "../update/freeze.hpp"
 #include "composition.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
@@ -36,7 +39,10 @@ namespace gradus::inline GRADUS_BUILD {
 struct predictor_options {
   std::string model_dir = {};        // the newest checkpoint in it is read
   std::string checkpoint_path = {};  // this checkpoint is read
-  bool use_averages = false;         // of the variables, where training kept them (exponential_moving_average)
+  // Of the variables, where training kept them (exponential_moving_average). If training had the policy freeze, give it
+  // to the predictor too: a variable that it keeps is read itself.
+  bool use_averages = false;
+  std::function<void(std::string_view line)> log = nullptr;  // gets the warnings of the restore; default: stderr
 };
 
 namespace detail {
@@ -53,7 +59,9 @@ public:
 
   // Declares the graph's variables and restores them. Raises invalid_argument unless exactly one source is given,
   // failed_precondition if there is no checkpoint, and what saver::restore raises.
-  void load(const runnable& r, const predictor_options& o, const any_saver& files);
+  // With use_averages, `kept` names the variables that have none, as the policy freeze of the run that trained them.
+  void load(const runnable& r, const predictor_options& o, const any_saver& files,
+            const std::function<bool(std::string_view name, const extents& dims)>& kept);
 
 private:
   runnable r_;
@@ -116,7 +124,8 @@ private:
 }  // namespace detail
 
 // Source is a model function that is a template argument of `predictor`, or one that the program runs (make_predictor).
-// Policies may be an arithmetic, subnormals, a precision, fused_pooling, a codec, a file system, the user's operations.
+// Policies may be an arithmetic, subnormals, a precision, fused_pooling, a codec, a file system, the user's operations,
+// freeze.
 template <class Source, class... Policies>
 class basic_predictor {
   using arithmetic_type = policy_of<kind::arithmetic, fast, Policies...>;
@@ -131,7 +140,7 @@ class basic_predictor {
       policy_of<kind::subnormals, std::conditional_t<arithmetic_type::fuses, subnormals::flush, subnormals::keep>,
                 Policies...>;
   static_assert(policies_fit<kinds<kind::arithmetic, kind::subnormals, kind::precision, kind::codec, kind::file_system,
-                                   kind::operations, kind::pooling, kind::activations>,
+                                   kind::operations, kind::pooling, kind::activations, kind::freeze>,
                              Policies...>::value);
 
 public:
@@ -143,7 +152,8 @@ public:
     else
       values_.load(model_.template get<mode::predict>(), o,
                    saver<codec_type, file_system_type>({}, take_policy<kind::codec, flat_binary>(policies...),
-                                                       take_policy<kind::file_system, posix>(policies...)));
+                                                       take_policy<kind::file_system, posix>(policies...)),
+                   take_policy<kind::freeze, detail::freeze_nothing>(policies...));
   }
   explicit basic_predictor(const predictor_options& o, const Policies&... policies)
     requires std::is_default_constructible_v<Source>

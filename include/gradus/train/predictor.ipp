@@ -9,7 +9,8 @@
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
-GRADUS_BODY void predicted_model::load(const runnable& r, const predictor_options& o, const any_saver& files) {
+GRADUS_BODY void predicted_model::load(const runnable& r, const predictor_options& o, const any_saver& files,
+                                       const std::function<bool(std::string_view name, const extents& dims)>& kept) {
   if (o.model_dir.empty() == o.checkpoint_path.empty())
     raise(status::invalid_argument,
           text("a predictor: expected one of model_dir and checkpoint_path, found ",
@@ -35,16 +36,20 @@ GRADUS_BODY void predicted_model::load(const runnable& r, const predictor_option
       continue;
     }
     const variable_info& v = values_.info(static_cast<std::size_t>(k));
-    const bool averaged = o.use_averages && a.trainable != 0;
-    list.tensor(averaged ? text(v.name, "/ExponentialMovingAverage") : std::string(v.name), v.type, resolve(v.dims, 1),
+    if (v.name == "global_step") continue;  // a checkpoint has it as the count of steps
+    const extents dims = resolve(v.dims, 1);
+    const bool averaged = o.use_averages && a.trainable != 0 && !kept(v.name, dims);
+    list.tensor(averaged ? text(v.name, "/ExponentialMovingAverage") : std::string(v.name), v.type, dims,
                 values_.view(static_cast<std::size_t>(k)).mutable_bytes());
   }
   const restore_options how{.ignore_extra = true};
-  if (!o.checkpoint_path.empty())
-    files.restore(list, o.checkpoint_path, how);
-  else if (!files.restore_latest(list, o.model_dir, how))
+  const auto found = o.checkpoint_path.empty() ? files.restore_latest(list, o.model_dir, how)
+                                               : files.restore(list, o.checkpoint_path, how);
+  if (!found)
     raise(status::failed_precondition,
           text("there is no checkpoint in \"", o.model_dir, "\" to predict with; train first"));
+  pass_warnings(*found, o.log);
+  values_.count_steps(step_);
 }
 
 GRADUS_BODY prediction_seat::prediction_seat(const predicted_model& of, subnormal_mode numbers, std::int64_t batch_size)

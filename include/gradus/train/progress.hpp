@@ -10,6 +10,8 @@
 // `void step(const progress_report&, bool due)`; `step` is called after every step and must be quick. A sink with a
 // member `void warning(std::string_view)` gets warnings there; any other gets them as lines.
 #pragma once
+#include "../base/build.hpp"
+
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -108,6 +110,8 @@ void warn(S& sink, std::string_view what) {
 std::string data_ended(std::int64_t step, std::int64_t last, std::int64_t trained);
 // Returns the warning that a run is at or behind its last step when it begins.
 std::string stood_there(std::int64_t step, std::int64_t last);
+// Returns the warning that a signal or notice has ended training in an earlier call.
+std::string was_ended(std::int64_t step);
 // Returns the warning that accumulate has made no update in all steps until this one.
 std::string no_update_yet(std::int64_t step);
 // Returns the warning that more than half of the steps of a call were left out.

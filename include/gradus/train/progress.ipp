@@ -23,6 +23,11 @@ GRADUS_BODY std::string stood_there(std::int64_t step, std::int64_t last) {
               " is reached and nothing was trained; raise max_steps, or give steps to train further");
 }
 
+GRADUS_BODY std::string was_ended(std::int64_t step) {
+  return text("train: a signal or a notice ended training at step ", step,
+              ", so nothing was trained; leave the loop if should_stop(), or go on with another trainer");
+}
+
 GRADUS_BODY std::string no_update_yet(std::int64_t step) {
   return text("train: at step ", step,
               " accumulate has made no update, because it makes one of `every` steps, and "

@@ -6,6 +6,8 @@
 //   auto task = gradus::run_config::from_environment(config);     // from TF_CONFIG; train/run_environment.hpp
 //   auto often = task.replace({{"save_checkpoints_steps", 10}});  // a copy that differs; the same header
 #pragma once
+#include "../base/build.hpp"
+
 #include <cstdint>
 #include <initializer_list>
 #include <memory>

@@ -13,6 +13,8 @@
 // The text comes from outside the program: it is read strictly (store/json.hpp; a key given twice is refused), and its
 // cost is bounded by its length, which has a limit. Unlike TensorFlow, it logs nothing.
 #pragma once
+#include "../base/build.hpp"
+
 #include <concepts>
 #include <cstdint>
 #include <string>

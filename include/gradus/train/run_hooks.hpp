@@ -18,6 +18,8 @@
 // learning_rate and gradient_norm, of float64. Fetched values may be read until the hook returns. They correspond to
 // the tf.train.SessionRunHook of tf.estimator's train(hooks=...).
 #pragma once
+#include "../base/build.hpp"
+
 #include <concepts>
 #include <cstdint>
 #include <string>

@@ -1,5 +1,7 @@
 // Trainers and supervisors write the event file of a run: the graph at its start, then the summaries of steps.
 #pragma once
+#include "../base/build.hpp"
+
 #include <cstdint>
 #include <limits>
 #include <memory>
@@ -150,8 +152,11 @@ std::vector<std::byte> publish_graph(Steps& steps, const std::string& directory,
 template <class FileSystem, class Clock>
 class evaluation_logs {
 public:
-  void add(const std::string& logdir, std::span<const std::pair<std::string, double>> values, std::int64_t step,
-           const FileSystem& fs, const Clock& clock) {
+  // An evaluation of the newest checkpoint takes the place of those of its step and of later ones, also of an earlier
+  // process. One of an older checkpoint (is_newest_checkpoint) stands beside the others: a start would make TensorBoard
+  // hide the results of later steps.
+  void add(const std::string& logdir, const summary_values& values, std::int64_t step, bool is_newest,
+           const FileSystem& fs = {}, const Clock& clock = {}) {
     one* to = nullptr;
     for (one& o : all_)
       if (o.logdir == logdir) to = &o;
@@ -159,13 +164,15 @@ public:
       to = &all_.emplace_back(one{
           logdir, std::make_unique<summary_writer<FileSystem, Clock>>(logdir, summary_writer_options{}, fs, clock)});
     to->log->resume();
-    // Events of this step and of later ones are dropped, also those of an earlier process.
-    if (step <= to->last) to->log->start(step);
-    to->last = step;
-    std::vector<scalar_value> scalars;
-    for (const auto& [name, v] : values) scalars.push_back({name, static_cast<float>(v)});
-    to->log->add_summary(scalars, step);
+    if (is_newest && step <= std::exchange(to->last, step)) to->log->start(step);
+    to->log->add_summary(values, step);
     to->log->close();
+  }
+  void add(const std::string& logdir, std::span<const std::pair<std::string, double>> values, std::int64_t step,
+           bool is_newest, const FileSystem& fs = {}, const Clock& clock = {}) {
+    summary_values all;
+    for (const auto& [name, v] : values) all.push_back(scalar_summary(name, static_cast<float>(v)).front());
+    add(logdir, all, step, is_newest, fs, clock);
   }
 
 private:

@@ -8,6 +8,8 @@
 // Several threads may call `predict` at once.
 // TensorFlow: tf.saved_model.loader.load, tf.contrib.predictor.from_saved_model (1.15).
 #pragma once
+#include "../base/build.hpp"
+
 #include <initializer_list>
 #include <map>
 #include <memory>

@@ -1,6 +1,8 @@
 // The timer decides when a hook acts: every so many seconds or every so many steps. It corresponds to
 // tf.train.SecondOrStepTimer (1.15).
 #pragma once
+#include "../base/build.hpp"
+
 #include <cstdint>
 #include <optional>
 

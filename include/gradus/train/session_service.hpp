@@ -16,6 +16,8 @@
 // A client that may open a session may run any graph here, as on TensorFlow's servers: give certificates accordingly,
 // and serve without them (insecure) only on a network that you trust. session_limits bounds the resources of a call.
 #pragma once
+#include "../base/build.hpp"
+
 #include <memory>
 #include <string>
 #include <string_view>

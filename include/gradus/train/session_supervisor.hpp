@@ -25,6 +25,8 @@
 // suffix; threads cannot be abandoned: the error names a thread that outlives the grace period, and closing the session
 // waits for it.
 #pragma once
+#include "../base/build.hpp"
+
 #include <concepts>
 #include <cstdint>
 #include <functional>
@@ -173,7 +175,7 @@ public:
   template <class F, class... Args>
   detail::looper& loop(std::optional<double> interval_secs, F f, Args&... args) {
     return start_loop(
-        interval_secs, [f = std::move(f), &args...]() mutable { f(args...); }, "loop");
+        loopers_, interval_secs, [f = std::move(f), &args...]() mutable { f(args...); }, "loop");
   }
 
   // Requests threads to stop and waits for them; then writes STOP and closes the writer, also if an error is raised. It
@@ -242,10 +244,11 @@ private:
   std::shared_ptr<detail::held_directory> alone_;
   any_coordinator coord_;
   std::mutex serving_;
-  std::vector<periodic> services_;  // in the step
-  std::vector<std::unique_ptr<looper_thread<>>> loopers_;
-  std::vector<std::shared_ptr<base_session>> kept_;  // the sessions of the threads
-  std::vector<coordinated_thread> threads_;          // last member: the threads end before what they use
+  std::vector<periodic> services_;                                         // in the step
+  std::shared_ptr<cancellation> services_end_;                             // of service_loops_, with their session
+  std::vector<std::unique_ptr<looper_thread<>>> loopers_, service_loops_;  // the program's; the standard services'
+  std::vector<std::shared_ptr<base_session>> kept_;                        // the sessions of the threads
+  std::vector<coordinated_thread> threads_;  // last member: the threads end before what they use
 
   std::shared_ptr<base_session> prepare(std::string_view master, const prepare_session_options& o, bool will_save);
   bool saves_by_time() const { return saver_ != nullptr && o_.save_model_secs > 0; }
@@ -261,7 +264,9 @@ private:
   void tick_step_counter(base_session& sess);
   void tick_checkpoint(base_session& sess);
   std::int64_t step_of(base_session& sess) const;
-  detail::looper& start_loop(std::optional<double> interval_secs, std::function<void()> f, std::string name);
+  detail::looper& start_loop(std::vector<std::unique_ptr<looper_thread<>>>& among, std::optional<double> interval_secs,
+                             std::function<void()> f, std::string name);
+  void end_services();
   std::size_t keep(const std::shared_ptr<base_session>& sess, std::vector<coordinated_thread> started);
   void stop(const stop_options& o, base_session* saved_last);
   void end_threads();

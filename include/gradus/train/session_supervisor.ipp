@@ -109,8 +109,9 @@ GRADUS_BODY void session_supervisor::hold() {
 }
 // Gives the directory free, unless a thread that saves is left.
 GRADUS_BODY void session_supervisor::release() {
-  for (const auto& l : loopers_)
-    if (l->is_alive()) return;
+  for (const auto* const all : {&loopers_, &service_loops_})
+    for (const auto& l : *all)
+      if (l->is_alive()) return;
   alone_.reset();
 }
 
@@ -126,8 +127,11 @@ GRADUS_BODY std::shared_ptr<base_session> session_supervisor::prepare_or_wait_fo
 GRADUS_BODY std::shared_ptr<base_session> session_supervisor::prepare(std::string_view master,
                                                                       const prepare_session_options& o,
                                                                       bool will_save) {
+  // The threads of a session that was stopped end before the stop is cleared. Of one that was not stopped the services
+  // end, which would save its variables beside those of the new one; loops that the program has added go on, as
+  // TensorFlow's do.
+  coord_.should_stop() ? end_threads() : end_services();
   coord_.clear_stop();
-  end_threads();  // of an earlier session, whose live threads were ignored
   release();
   if (will_save && o_.is_chief) hold();  // before it restores what another run may be about to replace
   saved_step_ = -1;
@@ -175,9 +179,12 @@ GRADUS_BODY void session_supervisor::tick_step_counter(base_session& sess) {
 GRADUS_BODY void session_supervisor::tick_summary(base_session& sess) {
   auto fetches = summary_op_.fetches();
   if (global_step_) fetches.emplace_back(global_step_);  // of the same run
+  const std::shared_ptr<cancellation> stops = coord_.stopping();
   const run_results all = [&] {
     try {
-      return sess.run(fetches, {});
+      std::optional<detail::either_cancellation> both;
+      if (services_end_ != nullptr) both.emplace(*services_end_, *stops);
+      return sess.run(fetches, {}, {.stop = both ? both->get() : stops.get()});
     } catch (const invalid_argument& e) {
       raise(status::invalid_argument,
             text(e.what(),
@@ -230,13 +237,19 @@ GRADUS_BODY bool session_supervisor::announces_services(base_session& sess) {
 GRADUS_BODY std::size_t session_supervisor::start_standard_services(const std::shared_ptr<base_session>& sess) {
   if (!announces_services(*sess)) return 0;
   if (saves_by_time()) hold();
+  if (services_end_ == nullptr) services_end_ = std::make_shared<cancellation>();
   const auto all = standard_services();
   for (const periodic& p : all) {
     if (p.begin != nullptr) (this->*p.begin)(*sess);
     start_loop(
-        p.secs,
-        [this, sess, tick = p.tick] {
-          if (!sess->is_closed()) (this->*tick)(*sess);
+        service_loops_, p.secs,
+        [this, sess, tick = p.tick, ended = services_end_] {
+          if (sess->is_closed() || ended->is_cancelled()) return;
+          try {
+            (this->*tick)(*sess);
+          } catch (...) {  // of a session that is left
+            if (!ended->is_cancelled()) throw;
+          }
         },
         p.name);
   }
@@ -253,12 +266,13 @@ GRADUS_BODY void session_supervisor::serve(base_session& sess) {
     if (now - p.last >= p.secs) p.last = now, (this->*p.tick)(sess);
 }
 
-GRADUS_BODY detail::looper& session_supervisor::start_loop(std::optional<double> interval_secs, std::function<void()> f,
+GRADUS_BODY detail::looper& session_supervisor::start_loop(std::vector<std::unique_ptr<looper_thread<>>>& among,
+                                                           std::optional<double> interval_secs, std::function<void()> f,
                                                            std::string name) {
   auto made = std::make_unique<looper_thread<>>(coord_, interval_secs, std::move(f),
-                                                looper_options{.name = text(name, ' ', loopers_.size())});
+                                                looper_options{.name = text(name, ' ', among.size())});
   made->start();
-  return *loopers_.emplace_back(std::move(made));
+  return *among.emplace_back(std::move(made));
 }
 
 GRADUS_BODY std::size_t session_supervisor::keep(const std::shared_ptr<base_session>& sess,
@@ -288,8 +302,14 @@ GRADUS_BODY void session_supervisor::summary_computed(base_session& sess, const 
 
 // --- a session ends
 
-GRADUS_BODY void session_supervisor::end_threads() {
+GRADUS_BODY void session_supervisor::end_services() {
   services_.clear();
+  if (services_end_ != nullptr) services_end_->cancel("another session is prepared");
+  service_loops_.clear();
+  services_end_.reset();
+}
+GRADUS_BODY void session_supervisor::end_threads() {
+  end_services();
   loopers_.clear();
   threads_.clear();
   kept_.clear();
@@ -333,11 +353,11 @@ GRADUS_BODY managed_graph_session::managed_graph_session(session_supervisor& sv,
                           sv.o_.save_on_stop || (o.start_standard_services && sv.saves_by_time()));
     if (!in_step_ || !o.start_standard_services) return;
     if (sv.announces_services(*session_)) sv.services_ = sv.standard_services();
+    sv.start_queue_runners(session_);  // before the services: a summary may read what they fill
     for (auto& p : sv.services_) {
       if (p.begin != nullptr) (sv.*p.begin)(*session_);
       p.last = sv.o_.tasks.elapsed(), (sv.*p.tick)(*session_);
     }
-    sv.start_queue_runners(session_);
   } catch (...) {
     ended_by(std::current_exception(), true);
     finish();
@@ -361,7 +381,9 @@ GRADUS_BODY run_results managed_graph_session::run(std::span<const fetch> fetche
                                                    const run_options& o, run_metadata* told) {
   const std::shared_ptr<cancellation> stops = sv_->coord_.stopping();
   run_options mine = o;
-  if (mine.stop == nullptr) mine.stop = stops.get();
+  std::optional<detail::either_cancellation> both;
+  if (o.stop != nullptr) both.emplace(*o.stop, *stops);
+  mine.stop = both ? both->get() : stops.get();
   run_results results = session_->run(fetches, feeds, mine, told);
   if (in_step_) sv_->serve(*session_);
   return results;
@@ -377,7 +399,10 @@ GRADUS_BODY void managed_graph_session::finish() {
   struct closing {
     managed_graph_session* s;
     ~closing() {
-      if (s->session_ != nullptr) s->session_->close();  // ends the waits of threads in queues
+      try {
+        if (s->session_ != nullptr) s->session_->close();  // ends the waits of threads in queues
+      } catch (...) {                                      // the error that ended the block goes on
+      }
       s->sv_->end_threads();
       s->sv_->release();
     }

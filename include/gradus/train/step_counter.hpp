@@ -1,5 +1,7 @@
 // This header counts the steps per second of a run, between one due report and the next.
 #pragma once
+#include "../base/build.hpp"
+
 #include <cstdint>
 
 #include "progress.hpp"

@@ -4,6 +4,8 @@
 //   auto times = step_times_of(trainer.profile(data, 1), trainer.steps());
 //   writer.add_run_metadata("step 100", times, 100);
 #pragma once
+#include "../base/build.hpp"
+
 #include <string>
 #include <string_view>
 #include <utility>

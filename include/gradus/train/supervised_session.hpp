@@ -1,6 +1,8 @@
 // managed_session of a supervisor (train/supervisor.hpp) returns a supervised_session, which makes the steps of a run
 // while a block of the program lasts.
 #pragma once
+#include "../base/build.hpp"
+
 #include <cstdint>
 #include <exception>
 #include <initializer_list>

@@ -25,6 +25,8 @@
 //   graph.
 // - A thread cannot be abandoned: the error names a thread that outlives the grace period, and it is waited for.
 #pragma once
+#include "../base/build.hpp"
+
 #include <atomic>
 #include <initializer_list>
 #include <memory>
@@ -254,6 +256,7 @@ private:
       loop_.begin(running_->steps, running_->list);
       if (auto* beside_it = running_->beside.get())
         beside_it->start(&running_->steps, running_->list, running_->steps.global_step());
+      if (loop_.is_ended()) coord_.request_stop();  // by a signal in an earlier session
       if (options_.services == service_place::threads) start_services();
     } catch (...) {
       close();
@@ -353,6 +356,7 @@ private:
     if (first) std::rethrow_exception(first);
   }
   void close() {
+    if (running_ && !running_->stopped) coord_.request_stop(), loopers_.clear();  // its preparation has failed
     loop_.wait_for_saves();
     running_.reset();
   }

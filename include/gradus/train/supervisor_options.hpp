@@ -1,5 +1,7 @@
 // These options set what a supervisor does besides the loop, with the names and defaults of tf.train.Supervisor (1.15).
 #pragma once
+#include "../base/build.hpp"
+
 #include <concepts>
 #include <optional>
 #include <string>

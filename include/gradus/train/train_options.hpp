@@ -1,6 +1,8 @@
 // This header has the options of a trainer's calls, the error messages for arguments that they cannot take, and the
 // stand-in for a refused trainer.
 #pragma once
+#include "../base/build.hpp"
+
 #include <cstdint>
 #include <string_view>
 #include <type_traits>

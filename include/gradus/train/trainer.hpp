@@ -10,6 +10,8 @@
 // examples, not over batches; only warnings are printed unless a log sink is among the policies; the position of the
 // input is always saved.
 #pragma once
+#include "../base/build.hpp"
+
 #include <initializer_list>
 #include <memory>
 #include <optional>
@@ -94,6 +96,10 @@ public:
     train(data, train_options{});
   }
 
+  // Returns true if a policy such as on_signal or on_notice has ended training: later calls of train make no step, and
+  // say so in a warning.
+  bool should_stop() const { return loop_.is_ended(); }
+
   // Runs the model over the data and returns the loss and the metrics. Data that end are rewound, so that the next call
   // reads them again. Raises invalid_argument for data without an end if `steps` is 0, and failed_precondition for a
   // checkpoint_path if this trainer has trained, since its training continues with the values in memory.
@@ -102,6 +108,8 @@ public:
   evaluation evaluate(Dataset&& data, const evaluate_options& options = {}) {
     if constexpr (requires { data.cardinality(); })
       if (options.steps == 0 && data.cardinality() == infinite_cardinality) detail::refuse_endless_evaluation();
+    const bool is_newest =
+        !has_files() || is_newest_checkpoint(loop_.files(), config_.model_dir, options.checkpoint_path);
     ready_to_read(options.checkpoint_path);
     if (options.use_averages) loop_.settle_saves();  // they replace the parameters, which saves read
     stepper_.template connect<mode::evaluate>();
@@ -128,8 +136,8 @@ public:
       if (v.size() == 1) result.values_.emplace_back(name, detail::as_number(v));
     });
     if (has_files() && !options.name.empty() && (detail::has_protozero || config_.save_summary_steps > 0))
-      evaluations_.add(join_path(config_.model_dir, options.name), result.values_, result.step_, loop_.files(),
-                       loop_.clock());
+      evaluations_.add(join_path(config_.model_dir, options.name), result.values_, result.step_, is_newest,
+                       loop_.files(), loop_.clock());
     return result;
   }
 
@@ -139,6 +147,7 @@ public:
     requires detail::batches_to_change<Dataset>
   step_profile profile(Dataset&& data, int steps = 50) {
     ready_to_read();
+    loop_.distrust_memory();  // from the first step on, also where one raises
     std::optional<step_profile> p;
     for (auto feeds = matched_feeds<mode::train>(data); steps-- > 0;) {
       if (detail::fill_feeds<mode::train>(stepper_, data, feeds) == 0) break;
@@ -147,11 +156,10 @@ public:
     if (!p)
       raise(status::out_of_range,
             "profile: the dataset gave no examples; rewind() it, or look at its path and filters");
-    loop_.distrust_memory();
     return *p;
   }
 
-  // Calls `see(const predictions&)` for every batch, and rewinds the data.
+  // Calls `see(const predictions&)` for every batch, and rewinds the data, also if `see` raises an error.
   template <class Dataset, class See>
     requires detail::batches_to_change<Dataset>
   void predict(Dataset&& data, See see) {
@@ -172,7 +180,12 @@ public:
           [&](std::string_view name, const tensor_view& v) { items.emplace_back(name, v); });
       predictions found;
       found.items_ = &items, found.size_ = n;
-      see(found);
+      try {
+        see(found);
+      } catch (...) {
+        data.rewind();
+        throw;
+      }
     }
   }
 
@@ -196,6 +209,8 @@ public:
 
   std::int64_t global_step() const { return stepper_.global_step(); }
   const run_config& config() const { return config_; }
+  // Returns the codec of its checkpoints; flat_binary without a model_dir.
+  any_codec codec() const { return loop_.codec(); }
   stepper_type& steps() { return stepper_; }
   // Writes a line to this trainer's log sink.
   void say(std::string_view line) { loop_.say(line); }
@@ -235,11 +250,15 @@ private:
         goes_on ? stepper_.global_step() > 0
                 : loop_.restore(stepper_, list, false, {}, options.max_steps > 0 ? options.max_steps : never);
     const std::int64_t began = stepper_.global_step();
-    const std::int64_t last = options.max_steps > 0 ? options.max_steps : began + options.steps;
+    const std::int64_t last = options.max_steps > 0           ? options.max_steps
+                              : options.steps > never - began ? never
+                                                              : began + options.steps;
     // The saved position belongs to the input of a later call, which restores it.
     if (!goes_on && began > last) loop_.read_again_later();
     // State that an earlier call could not save is saved now.
-    if ((began >= last || more.is_over()) && !loop_.unsaved(began) && !more.is_pending(began, last)) {
+    if (loop_.is_ended()) loop_.warn_of(detail::was_ended(began));
+    if ((began >= last || more.is_over() || loop_.is_ended()) && !loop_.unsaved(began) &&
+        !more.is_pending(began, last)) {
       if (began >= last) loop_.warn_of(detail::stood_there(began, last));
       return;
     }

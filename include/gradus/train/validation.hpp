@@ -16,6 +16,8 @@
 // the rule's metric, and a schedule that observes a value, reduce_on_plateau, is given it.
 // hooks/early_stopping_hook.hpp has early stopping while an evaluator runs beside the training.
 #pragma once
+#include "../base/build.hpp"
+
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -176,7 +178,8 @@ void trainer<Source, Policies...>::train(Dataset&& data, const validated_train_o
   detail::validation_calls calls;
   detail::check_validation(v, config_.keep_checkpoint_best);
   calls.evaluate = [&] {
-    loop_.settle_saves();  // they read the validation's state, which is about to change
+    loop_.settle_saves();                         // they read the validation's state, which is about to change
+    if (v.evaluation.steps > 0) v.data.rewind();  // the same batches each time, as TensorFlow's input_fn gives them
     return evaluate(v.data, v.evaluation);
   };
   calls.settle = [&] { loop_.settle_saves(); };
@@ -184,7 +187,7 @@ void trainer<Source, Policies...>::train(Dataset&& data, const validated_train_o
     if (loop_.saves()) loop_.save(metric);
   };
   calls.measured = [&](double value) {
-    if (config_.keep_checkpoint_best.count > 0) measured(value);
+    loop_.measured(value, stepper_.global_step());  // the decision about saves may use it too
   };
   calls.watch = [&]([[maybe_unused]] double value) {
     if constexpr (update_type::watches) watch(value);

@@ -9,6 +9,8 @@
 // As every warm start it is only for a new run: if model_dir has a checkpoint, nothing is taken over. Columns without a
 // checkpoint start with their initializers.
 #pragma once
+#include "../base/build.hpp"
+
 #include <set>
 #include <string>
 #include <utility>
@@ -56,7 +58,7 @@ public:
       all.count += one.count;
       all.names.insert(all.names.end(), one.names.begin(), one.names.end());
       all.details.insert(all.details.end(), one.details.begin(), one.details.end());
-      if (all.warning.empty()) all.warning = one.warning;
+      if (!one.warning.empty()) all.warning += text(all.warning.empty() ? "" : "; ", one.warning);
     }
     return all;
   }

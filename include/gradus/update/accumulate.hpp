@@ -1,5 +1,7 @@
 // Gradient accumulation makes one step of the rule for every k gradients, with their mean.
 #pragma once
+#include "../base/build.hpp"
+
 #include <cstdint>
 #include <string_view>
 

@@ -1,5 +1,7 @@
 // An average is a copy of the parameters that follows them; evaluation uses it.
 #pragma once
+#include "../base/build.hpp"
+
 #include <cstdint>
 #include <string_view>
 

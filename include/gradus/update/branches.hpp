@@ -1,5 +1,7 @@
 // An update has one branch for a rule, or one for each group of a multi, all with the same clip and average.
 #pragma once
+#include "../base/build.hpp"
+
 #include <cstddef>
 #include <string_view>
 #include <tuple>

@@ -7,6 +7,8 @@
 // `multi`, or another chain (which then takes over its parts). Parts that work element by element share one sweep over
 // memory, however many there are; a part that needs a norm first costs one more read.
 #pragma once
+#include "../base/build.hpp"
+
 #include <tuple>
 
 #include "part_list.hpp"
@@ -191,22 +193,21 @@ public:
     return all;
   }
   void finish(shared& all, const step_info& at, const chain& done) const {
-    each([&]<std::size_t I>() {
-      if constexpr (detail::has_shared<part<I>>) {
-        auto own = shared_at<I>(all);
-        detail::finish_shared(std::get<I>(parts_), own, at, std::get<I>(done.parts_));
-        put<I>(all, own);
-      }
+    each_shared(all, [&]<std::size_t I>(auto& own) {
+      detail::finish_shared(std::get<I>(parts_), own, at, std::get<I>(done.parts_));
     });
   }
   void exchange(const chain& skipped, shared& all) const {
-    each([&]<std::size_t I>() {
-      if constexpr (detail::has_shared<part<I>>) {
-        auto own = shared_at<I>(all);
-        detail::exchange_factors(std::get<I>(parts_), std::get<I>(skipped.parts_), own);
-        put<I>(all, own);
-      }
+    each_shared(all, [&]<std::size_t I>(auto& own) {
+      detail::exchange_factors(std::get<I>(parts_), std::get<I>(skipped.parts_), own);
     });
+  }
+  void take_zeros(shared& all) const {
+    each_shared(all, [&]<std::size_t I>(auto& own) { detail::take_zeros(std::get<I>(parts_), own); });
+  }
+  void leave_zeros(const shared& before, shared& all) const {
+    each_shared(all,
+                [&]<std::size_t I>(auto& own) { detail::leave_zeros(std::get<I>(parts_), shared_at<I>(before), own); });
   }
   void check() const {
     each([&]<std::size_t I>() { detail::check_settings(std::get<I>(parts_)); });
@@ -371,6 +372,17 @@ private:
     [&]<std::size_t... I>(std::index_sequence<I...>) {
       (f.template operator()<I>(), ...);
     }(std::make_index_sequence<count>{});
+  }
+  // Calls f.operator()<I>(own) with the numbers of each part that has some in the shared state.
+  template <class F>
+  static void each_shared(shared& all, F f) {
+    each([&]<std::size_t I>() {
+      if constexpr (detail::has_shared<part<I>>) {
+        auto own = shared_at<I>(all);
+        f.template operator()<I>(own);
+        put<I>(all, own);
+      }
+    });
   }
   template <std::size_t I, class All, class F>
   static decltype(auto) with_slots(All& all, F f) {

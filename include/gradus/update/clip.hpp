@@ -5,6 +5,8 @@
 // every other part see the values of a sparse gradient one by one, before duplicates are summed, as TensorFlow's clips
 // do on IndexedSlices. The behaviour is TensorFlow 1.15's.
 #pragma once
+#include "../base/build.hpp"
+
 #include <array>
 #include <cmath>
 #include <limits>

@@ -82,6 +82,13 @@ private:
                 "gradus: vary<&policy::setting> names a setting of a policy that is not part of this update.");
   static_assert(variations_type::one_owner,
                 "gradus: the learning rate has two owners: the schedule and vary<&rule::rate>; keep one of the two.");
+
+public:
+  // True if steps have different loss scales, so that a gradient can only be divided by the scale of its own step.
+  static constexpr bool loss_scale_moves =
+      scales_loss && (variations_type::of_loss_scale || !requires { requires loss_scale_type::is_constant; });
+
+private:
   template <class F>
   static consteval std::size_t largest(F of) {
     return []<class... B>(F f, std::type_identity<std::tuple<B...>>) {
@@ -247,6 +254,8 @@ public:
   }
 
   static constexpr bool has_clip = first_type::has_clip;
+  // True if a step computes nothing in double for its constants.
+  static constexpr bool settles = uniform && !varies && first_type::settles;
   static constexpr bool needs_norm =
       requires { requires clip_type::needs_norm; } || scales_loss || looks_for_not_finite || global_stages != 0;
   // Returns the factor for every gradient, given their global norm. Afterwards `skips()` is true if the step is left
@@ -289,13 +298,13 @@ public:
   template <class T>
   constants<T> prepare(std::int64_t global_step) {
     begin(global_step);
-    return std::as_const(*this).single().template prepare<T>(rule_step(global_step));
+    return std::as_const(*this).single().template prepare<T, varies>(rule_step(global_step));
   }
   template <class T>
   constants<T> prepare(std::int64_t global_step) const
     requires(!varies)
   {
-    return single().template prepare<T>(rule_step(global_step));
+    return single().template prepare<T, varies>(rule_step(global_step));
   }
   // Returns the constants of every branch, in double; the caller adapts them to each variable.
   using branch_constants = decltype([]<class... B>(std::type_identity<std::tuple<B...>>) {
@@ -305,7 +314,7 @@ public:
     begin(global_step);
     branch_constants all{};
     each([&]<std::size_t I>() {
-      std::get<I>(all) = std::get<I>(branches_).template prepare<double>(rule_step(global_step));
+      std::get<I>(all) = std::get<I>(branches_).template prepare<double, varies>(rule_step(global_step));
     });
     return all;
   }
@@ -326,7 +335,7 @@ public:
   // Resets the optimizer's own state to that before the first step.
   void restart() {
     begin(0);
-    each([&]<std::size_t I>() { std::get<I>(branches_).restart(); });
+    each([&]<std::size_t I>() { std::get<I>(branches_).template restart<varies>(); });
     if constexpr (scales_loss) loss_scale_.restart();
     guard_ = {};
   }

@@ -1,5 +1,7 @@
 // A factored view shows a tensor along two of its axes, for rules that keep means over each of the two (adafactor.hpp).
 #pragma once
+#include "../base/build.hpp"
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

@@ -15,6 +15,8 @@
 // if they also have `corrected`, as adam does. Checkpoints are those of the rule itself, with the powers as doubles:
 // each of the two reads the files of the other. A schedule and `vary` work, and compute in double.
 #pragma once
+#include "../base/build.hpp"
+
 #include <array>
 #include <bit>
 #include <cstddef>

@@ -6,11 +6,11 @@
 // Sources: Golub & Van Loan, Matrix Computations, 4th ed.: Householder vectors 5.1, QR and its block form 5.2,
 // tridiagonalization 8.3.1, the implicit shifted step 8.3.4 (here from the bottom up: QL).
 #pragma once
+#include "../base/build.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-
-#include "../base/build.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
 

@@ -1,6 +1,11 @@
 // Loss scaling computes gradients of 16-bit numbers from loss * scale, so that small ones do not vanish, and divides
 // them by scale before the rule sees them. Micikevicius et al. 2018, arXiv:1710.03740.
+//
+// A policy of your own whose scale is the same in every step has `static constexpr bool is_constant = true`; others are
+// taken for scales that change, which asynchronous updates of several workers refuse (cluster/cluster_stepper.hpp).
 #pragma once
+#include "../base/build.hpp"
+
 #include <cmath>
 #include <cstdint>
 
@@ -66,6 +71,7 @@ struct static_loss_scale {
   double scale = 128;
   bool bad = false;  // this step
 
+  static constexpr bool is_constant = true;
   static constexpr std::string_view called = "static_loss_scale";
   static constexpr auto settings() {
     using line = setting<static_loss_scale>;

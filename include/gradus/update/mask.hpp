@@ -2,6 +2,8 @@
 // registered. Anything that can be called with (std::string_view name, const extents& dims) is a mask; regular
 // expressions are in update/matching.hpp.
 #pragma once
+#include "../base/build.hpp"
+
 #include <concepts>
 #include <string_view>
 

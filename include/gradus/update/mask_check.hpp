@@ -1,5 +1,7 @@
 // A misspelt mask would silently do nothing, so every owner of an update checks its masks when it knows the variables.
 #pragma once
+#include "../base/build.hpp"
+
 #include <cstdint>
 #include <string_view>
 

@@ -1,6 +1,8 @@
 // This header has masks by regular expression. It is a separate header, since <regex> costs a second of compile time
 // and needs exceptions.
 #pragma once
+#include "../base/build.hpp"
+
 #include <regex>
 #include <string>
 

@@ -9,6 +9,8 @@
 // multiplied by the group's factor; without it each group uses its own schedule, `on{mask, rule, schedule}`, or its
 // rule's rate. A clip, an average or an accumulation beside the multi applies to all groups.
 #pragma once
+#include "../base/build.hpp"
+
 #include <tuple>
 
 #include "chain.hpp"

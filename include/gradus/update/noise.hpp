@@ -1,5 +1,7 @@
 // Gradient noise adds normal numbers to every gradient, with a variance that falls from step to step.
 #pragma once
+#include "../base/build.hpp"
+
 #include <cmath>
 #include <span>
 

@@ -3,6 +3,8 @@
 //
 //   gradus::make_trainer<digits>(gradus::adam{}, gradus::not_finite::skip{});
 #pragma once
+#include "../base/build.hpp"
+
 #include <cmath>
 #include <cstdint>
 #include <limits>

@@ -1,6 +1,8 @@
 // A part list describes the parts of a chain (update/chain.hpp) at compile time: whether they are in order, where the
 // slots, state and stages of each part lie, and the constants of all parts.
 #pragma once
+#include "../base/build.hpp"
+
 #include <tuple>
 
 #include "part.hpp"

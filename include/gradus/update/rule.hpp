@@ -49,6 +49,8 @@
 // variable's, and `std::size_t scratch(const extents&) const`, in elements, if it needs scratch memory
 // (update/rules/muon.hpp).
 #pragma once
+#include "../base/build.hpp"
+
 #include <array>
 #include <bit>
 #include <cstddef>

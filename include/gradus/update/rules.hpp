@@ -1,6 +1,8 @@
 // This header includes and lists every rule, for gradus.hpp, the tables in docs/optimizers.md, and tests that run over
 // all rules.
 #pragma once
+#include "../base/build.hpp"
+
 #include <utility>
 
 #include "rules/adadelta.hpp"

@@ -17,6 +17,8 @@
 // The exception is a schedule that observes a value (reduce_on_plateau). It has `void observe(double value)`, `void
 // restart()` and `template <class List> void remembers(List&)`, which saves its state in the checkpoint.
 #pragma once
+#include "../base/build.hpp"
+
 #include <concepts>
 #include <cstdint>
 #include <type_traits>

@@ -12,6 +12,8 @@
 // The table lists every number that a user may set. A policy without a table is not checked. Conditions that no range
 // expresses, such as two settings that depend on each other, stay in `void check() const`, which runs after the table.
 #pragma once
+#include "../base/build.hpp"
+
 #include <array>
 #include <bit>
 #include <cstdint>

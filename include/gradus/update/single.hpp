@@ -2,6 +2,8 @@
 // the arrays beside a variable, and computes the constants of a step. `composed` (update/composed.hpp) holds one or
 // several.
 #pragma once
+#include "../base/build.hpp"
+
 #include <string>
 
 #include "../base/error.hpp"
@@ -181,19 +183,30 @@ public:
       return rule_.rate.value_or(0.0) * rate_factor_;  // it has one, or the constructor raised
   }
 
-  // Returns the constants of the step that follows `step` finished ones, in T.
-  template <class T>
+  // Returns the constants of the step that follows `step` finished ones, in T. `Varied` is true if settings follow a
+  // schedule.
+  template <class T, bool Varied = false>
   constants<T> prepare(std::int64_t step) const {
     T share = T(0);
     if constexpr (has_average) share = static_cast<T>(average_.new_share(step + 1));
+    // The running products as this step takes them.
+    const auto products = [this]() -> decltype(auto) {
+      if constexpr (Varied && detail::has_shared<rule_type>) {
+        auto now = shared_;
+        detail::take_zeros(rule_, now);
+        return now;
+      } else {
+        return (shared_);
+      }
+    };
     if constexpr (settles) {
-      return {detail::convert_constants<rule_type, T, float>(rule_.prepare_settled(shared_)), share};
+      return {detail::convert_constants<rule_type, T, float>(rule_.prepare_settled(products())), share};
     } else {
       const step_info at{step, rate(step)};
       if constexpr (has_schedule) detail::check_rate(rule_type::name, at.rate, step, detail::may_be_negative<Schedule>);
       typename rule_type::template constants<double> c;
       if constexpr (detail::prepares_shared<rule_type>)
-        c = rule_.prepare(at, shared_);
+        c = rule_.prepare(at, products());
       else
         c = rule_.prepare(at);
       return {detail::convert_constants<rule_type, T, double>(c), share};
@@ -211,14 +224,27 @@ public:
   // Does the same where settings follow a schedule. The rule then already has the settings of the next step; `done` and
   // `rate` are those of the finished step. pass_varied is for a step that was left out.
   void finish_varied(std::int64_t step, const rule_type& done, double rate) {
-    if constexpr (detail::has_shared<rule_type>) detail::finish_shared(rule_, shared_, {step, rate}, done);
+    if constexpr (detail::has_shared<rule_type>) {
+      detail::take_zeros(done, shared_);
+      const auto made = shared_;
+      detail::finish_shared(rule_, shared_, {step, rate}, done);
+      detail::leave_zeros(rule_, made, shared_);
+    }
   }
   void pass_varied(const rule_type& skipped) {
     if constexpr (detail::has_shared<rule_type>) detail::exchange_factors(rule_, skipped, shared_);
   }
   // Resets the optimizer's own state to that before the first step.
+  template <bool Varied = false>
   void restart() {
-    if constexpr (detail::has_shared<rule_type>) shared_ = rule_.start();
+    if constexpr (detail::has_shared<rule_type>) {
+      auto units = shared_;
+      shared_ = rule_.start();
+      if constexpr (Varied) {
+        units.fill(1);
+        detail::leave_zeros(rule_, units, shared_);
+      }
+    }
     if constexpr (observing_schedule<schedule_type>) schedule_.restart();
   }
   // Passes a loss or metric to schedules that observe one (reduce_on_plateau).
@@ -247,11 +273,11 @@ public:
     if constexpr (observing_schedule<schedule_type>) schedule_.remembers(list);
   }
 
-private:
   // True if the rule has constants of a settled rate, in float (update/float_constants.hpp), so that a step computes
   // none in double.
   static constexpr bool settles = !has_schedule && requires { &rule_type::prepare_settled; };
 
+private:
   // These functions are separate and not constexpr, so that a program that cannot reach them does not contain their
   // texts.
   template <bool Varied>

@@ -1,6 +1,8 @@
 // This header combines the `vary` policies of an update (update/vary.hpp): it finds the settings that they set, and
 // computes their values at a step.
 #pragma once
+#include "../base/build.hpp"
+
 #include <tuple>
 
 #include "vary.hpp"
@@ -64,6 +66,7 @@ public:
   static constexpr bool one_owner = (!(B::has_schedule && varies_rate<B>)&&...);
   // True if the number of micro-batches for a step of the rule follows a schedule.
   static constexpr bool of_pace = (varies_in<Policies, Accumulation>() || ...);
+  static constexpr bool of_loss_scale = (varies_in<Policies, LossScale>() || ...);
 
   explicit constexpr variations(const Policies&... policies) : all_(std::tuple_cat(variation_of(policies)...)) {
     each([](const auto& v) { check_all(v.follows); });
@@ -112,6 +115,10 @@ public:
     const std::int64_t step = rule_step(a, global_step);
     each([&](const auto& v) { set_one(v, checked_value(v, step), branches, a, n, l); });
     std::apply([](const auto&... b) { (b.check(), ...); }, branches);
+    const auto check = [](const auto& part) {
+      if constexpr (requires { part.check(); }) part.check();
+    };
+    check(a), check(n), check(l);
   }
   // Does the same for a step that may never be made, so it raises nothing.
   void look_ahead(std::tuple<B...>& branches, Accumulation& a, Noise& n, LossScale& l, std::int64_t global_step) {

@@ -13,6 +13,8 @@
 // given. A setting that is only an initial value (initial_accumulator_value) has its value of step 0. A setting that
 // decides the shapes of slots (soap::max_precondition_dim) must keep its value.
 #pragma once
+#include "../base/build.hpp"
+
 #include <string>
 #include <tuple>
 #include <type_traits>
@@ -158,20 +160,47 @@ void set_in(P& p, const setting<Owner>& what, double x) {
     what.set(p, x);
 }
 // `static constexpr auto powers()` names the settings of which a rule keeps products: for each number of its shared
-// state the member, or nullptr. The state holds the product up to the step to come. After a step that was left out,
-// this replaces its factor by that of the step that comes instead.
+// state the member, or nullptr. The state holds the product up to the step to come; if that step's factor is 0, it is
+// kept without it until the step is made, since the step may be left out, and nothing brings a product back from 0.
+// Calls f(i, member) for each product.
+template <class R, class F>
+void each_power(F f) {
+  static constexpr auto members = R::powers();
+  for (std::size_t i = 0; i < members.size(); ++i)
+    if (members[i] != nullptr) f(i, members[i]);
+}
+// After a step that was left out: replaces its factor by that of the step that comes instead.
 template <class R>
 void exchange_factors(const R& next, const R& skipped, auto& state) {
-  if constexpr (requires { next.exchange(skipped, state); }) {
+  if constexpr (requires { next.exchange(skipped, state); })
     next.exchange(skipped, state);
-  } else if constexpr (requires { R::powers(); }) {
-    static constexpr auto members = R::powers();
-    for (std::size_t i = 0; i < members.size(); ++i) {
-      if (members[i] == nullptr) continue;
-      const double given_back = skipped.*members[i], taken = next.*members[i];
-      if (given_back != taken && given_back != 0) state[i] = state[i] / given_back * taken;
-    }
-  }
+  else if constexpr (requires { R::powers(); })
+    each_power<R>([&](std::size_t i, auto member) {
+      const double given_back = skipped.*member, taken = next.*member;
+      if (given_back == taken) return;
+      if (given_back != 0) state[i] = state[i] / given_back;
+      if (taken != 0) state[i] = state[i] * taken;
+    });
+}
+// In a step: the products with the factors of 0 of this step, which is made.
+template <class R>
+void take_zeros(const R& made, auto& state) {
+  if constexpr (requires { made.take_zeros(state); })
+    made.take_zeros(state);
+  else if constexpr (requires { R::powers(); })
+    each_power<R>([&](std::size_t i, auto member) {
+      if (made.*member == 0) state[i] = 0;
+    });
+}
+// Behind a step: leaves a factor 0 of the step to come out of the products `before`.
+template <class R>
+void leave_zeros(const R& next, const auto& before, auto& state) {
+  if constexpr (requires { next.leave_zeros(before, state); })
+    next.leave_zeros(before, state);
+  else if constexpr (requires { R::powers(); })
+    each_power<R>([&](std::size_t i, auto member) {
+      if (next.*member == 0) state[i] = before[i];
+    });
 }
 }  // namespace detail
 

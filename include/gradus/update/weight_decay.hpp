@@ -1,5 +1,7 @@
 // These parts of a chain decay weights, for any rule.
 #pragma once
+#include "../base/build.hpp"
+
 #include <tuple>
 
 #include "mask.hpp"

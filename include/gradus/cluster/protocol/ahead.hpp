@@ -4,6 +4,8 @@
 // A worker computes one gradient at a time, so pieces of a later gradient replace those of an earlier one. Pieces are
 // not logged or acknowledged: a shard that begins again has lost them, and gets the whole push.
 #pragma once
+#include "../../base/build.hpp"
+
 #include <vector>
 
 #include "parts.hpp"

@@ -1,6 +1,8 @@
 // The protocol's machines write their state as a sequence of numbers, strings and byte arrays, little-endian, for
 // snapshots, logs and hello. A reader checks each length against the remaining bytes.
 #pragma once
+#include "../../base/build.hpp"
+
 #include <bit>
 #include <cstdint>
 #include <cstring>

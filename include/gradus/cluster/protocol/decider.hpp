@@ -10,6 +10,8 @@
 // the last sequence that was decided. The incarnation of a worker that is dead for membership is replaced by one that
 // no process has.
 #pragma once
+#include "../../base/build.hpp"
+
 #include <algorithm>
 #include <ranges>
 #include <string>

@@ -1,6 +1,8 @@
 // early_decisions keeps decisions that came before their turn, since a shard applies updates in their order, and
 // messages may overtake each other.
 #pragma once
+#include "../../base/build.hpp"
+
 #include <algorithm>
 #include <utility>
 #include <vector>

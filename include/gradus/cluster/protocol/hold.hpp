@@ -2,6 +2,8 @@
 // hold ends when its worker releases it, goes on, leaves, is replaced or dies, or by its deadline. It is not saved: if
 // the decider restarts, the hold is over, and a worker that finds a shard at a later order holds again.
 #pragma once
+#include "../../base/build.hpp"
+
 #include <algorithm>
 #include <vector>
 

@@ -1,5 +1,7 @@
 // kept_decisions keeps the decisions that a shard may still request, in their order, until every shard has logged them.
 #pragma once
+#include "../../base/build.hpp"
+
 #include <algorithm>
 #include <deque>
 

@@ -1,6 +1,8 @@
 // A shard sends the list that it has measured of the update under way, and sends it again until the decider has
 // answered with the lists of all shards (settlement.hpp).
 #pragma once
+#include "../../base/build.hpp"
+
 #include <algorithm>
 
 #include "message.hpp"

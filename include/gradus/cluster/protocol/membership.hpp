@@ -7,6 +7,8 @@
 //   members.advance(now, [&](const member& m) { ... });     // at members.next(): called for each whose state changes
 //   for (const member& m : members.view()) ...     // all members, with a version that counts changes
 #pragma once
+#include "../../base/build.hpp"
+
 #include <algorithm>
 #include <string_view>
 #include <vector>

@@ -56,6 +56,8 @@
 // Every message may be lost, doubled, delayed and overtaken. A node that waits repeats its message; one that receives
 // it again answers again.
 #pragma once
+#include "../../base/build.hpp"
+
 #include <compare>
 #include <cstdint>
 #include <span>

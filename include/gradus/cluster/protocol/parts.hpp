@@ -2,6 +2,8 @@
 // message that brought it is gone by then. Lent memory is not copied. Memory is used again, so after the first updates
 // none is allocated.
 #pragma once
+#include "../../base/build.hpp"
+
 #include <algorithm>
 #include <string>
 #include <utility>

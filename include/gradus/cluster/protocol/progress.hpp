@@ -2,6 +2,8 @@
 // staged it. Those of a worker are taken in the order of their sequence, so the decided ones are always the first of a
 // worker. It is not saved, since shards report again.
 #pragma once
+#include "../../base/build.hpp"
+
 #include <algorithm>
 #include <vector>
 

@@ -19,6 +19,8 @@
 // contributes once in vain; `wasted_first_round` does so too. TensorFlow also adds gradients that come between the N-th
 // and the chief's take, and divides by their number: here a round has exactly N.
 #pragma once
+#include "../../base/build.hpp"
+
 #include <algorithm>
 #include <vector>
 

@@ -1,6 +1,8 @@
 // No message is sent before the records that it depends on are logged. said_when_written tracks the records of the log,
 // up to which of them they survive, and the messages that wait for them.
 #pragma once
+#include "../../base/build.hpp"
+
 #include <algorithm>
 #include <deque>
 

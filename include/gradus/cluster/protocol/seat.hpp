@@ -1,5 +1,7 @@
 // A seat is the state that the decider keeps for a worker, besides its window.
 #pragma once
+#include "../../base/build.hpp"
+
 #include <algorithm>
 
 #include "window.hpp"

@@ -9,6 +9,8 @@
 // So at most one is being collected for a decision, and a forged number takes no memory. A decider that restarted in
 // between either has the record, and answers, or has sent the lists to no shard, and all shards measure again.
 #pragma once
+#include "../../base/build.hpp"
+
 #include <algorithm>
 #include <string>
 #include <vector>

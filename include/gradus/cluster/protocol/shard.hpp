@@ -12,6 +12,8 @@
 // drops it. With `needs_begin` a shard has no values until a worker has given them (`begin`): pulls wait, pushes are
 // ignored.
 #pragma once
+#include "../../base/build.hpp"
+
 #include <algorithm>
 #include <string>
 

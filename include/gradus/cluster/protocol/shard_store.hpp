@@ -6,6 +6,8 @@
 // measures its own variables and receives the lists of all shards, so all settle the same. Shards must need the same
 // rounds, so their number may depend only on the order and on what was settled. The old values are sent until apply.
 #pragma once
+#include "../../base/build.hpp"
+
 #include <concepts>
 #include <string>
 

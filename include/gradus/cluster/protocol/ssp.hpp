@@ -3,6 +3,8 @@
 // A worker that is dead or has left holds up no other; one that comes back goes on from the slowest of the others, if
 // it was behind.
 #pragma once
+#include "../../base/build.hpp"
+
 #include <algorithm>
 #include <vector>
 

@@ -2,6 +2,8 @@
 // first (settlement.hpp). There is one at a time. It is not saved: until it is applied its parts are kept, and the
 // decider sends the decision again.
 #pragma once
+#include "../../base/build.hpp"
+
 #include <algorithm>
 #include <charconv>
 #include <string>

@@ -1,6 +1,8 @@
 // A waiting_line lists the workers that wait on a shard for an order, with one place for each. A wait ends when the
 // order is there, when the worker requests something else, or by its deadline.
 #pragma once
+#include "../../base/build.hpp"
+
 #include <algorithm>
 #include <vector>
 

@@ -1,5 +1,7 @@
 // Describes what a shard waits for, and what waits for it, in words, to explain why a cluster does not go on.
 #pragma once
+#include "../../base/build.hpp"
+
 #include <string>
 
 #include "parts.hpp"

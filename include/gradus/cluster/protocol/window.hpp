@@ -7,6 +7,8 @@
 // that it has the answers of all up to s - width. Those are forgotten; if one of them is sent again, it is a replay,
 // and the answer is `forgotten`.
 #pragma once
+#include "../../base/build.hpp"
+
 #include <cstdint>
 #include <vector>
 

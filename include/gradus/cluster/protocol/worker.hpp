@@ -15,6 +15,8 @@
 // Every wait has a deadline. When it passes, the owner gets the wait and its beginning, and the worker joins again;
 // `outcome` then always reports whether the contribution that was under way was decided.
 #pragma once
+#include "../../base/build.hpp"
+
 #include <algorithm>
 #include <string>
 #include <vector>

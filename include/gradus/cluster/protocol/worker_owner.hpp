@@ -1,5 +1,7 @@
 // The owner of a worker's half of the protocol computes the gradients; this header has its callbacks, and the options.
 #pragma once
+#include "../../base/build.hpp"
+
 #include <string>
 
 #include "message.hpp"

@@ -1,8 +1,8 @@
 // The states of a worker's half of the protocol (worker.hpp), which of them are waits, and their names in errors.
 #pragma once
-#include <cstdint>
-
 #include "../../base/build.hpp"
+
+#include <cstdint>
 
 namespace gradus::inline GRADUS_BUILD::detail {
 

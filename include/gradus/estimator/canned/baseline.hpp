@@ -5,6 +5,8 @@
 // classes, a regressor the mean of the labels. The constructors raise invalid_argument for settings that make no sense,
 // and name the setting.
 #pragma once
+#include "../../base/build.hpp"
+
 #include <optional>
 #include <string>
 #include <utility>

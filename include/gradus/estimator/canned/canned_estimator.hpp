@@ -10,6 +10,8 @@
 // Everything else is as in any estimator: train, evaluate, predict, train_and_evaluate, export. An exported model takes
 // the output of the columns, that is, ids and numbers.
 #pragma once
+#include "../../base/build.hpp"
+
 #include <optional>
 #include <string>
 #include <vector>

@@ -4,6 +4,8 @@
 // In the data a label is a separate component: a number, or a string (uint8, the bytes along the last axis) where the
 // head has a label_vocabulary.
 #pragma once
+#include "../../base/build.hpp"
+
 #include <string>
 #include <vector>
 

@@ -10,6 +10,8 @@
 //   linear/linear_model/<column>/weights, linear/linear_model/bias_weights
 //   baseline/bias
 #pragma once
+#include "../../base/build.hpp"
+
 #include <optional>
 #include <string>
 #include <vector>

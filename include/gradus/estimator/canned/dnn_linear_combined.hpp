@@ -11,6 +11,8 @@
 // global step. One of the parts may have no columns. The constructors raise invalid_argument for settings that make no
 // sense, and name the setting.
 #pragma once
+#include "../../base/build.hpp"
+
 #include <optional>
 #include <string>
 #include <utility>

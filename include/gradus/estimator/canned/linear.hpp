@@ -7,6 +7,8 @@
 // Weights start with zeros. The constructors raise invalid_argument for settings that make no sense, and name the
 // setting.
 #pragma once
+#include "../../base/build.hpp"
+
 #include <optional>
 #include <string>
 #include <utility>

@@ -16,6 +16,8 @@
 // beyond the capacity; close() waits for pending enqueues on the thread that calls it; a call that takes more elements
 // at once than a priority queue's capacity raises an error.
 #pragma once
+#include "../../base/build.hpp"
+
 #include <array>
 #include <initializer_list>
 #include <memory>

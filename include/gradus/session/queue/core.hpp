@@ -9,6 +9,8 @@
 // The lock is held only while pointers move. Each thread copies its own arrays outside of the lock, unless they are so
 // small that taking the lock again would cost more.
 #pragma once
+#include "../../base/build.hpp"
+
 #include <atomic>
 #include <cstdint>
 #include <memory>

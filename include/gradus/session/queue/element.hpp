@@ -1,5 +1,7 @@
 // An element of a queue has its arrays in one block of memory, which is used again for the next element.
 #pragma once
+#include "../../base/build.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <span>

@@ -19,6 +19,8 @@
 // batch extent whatever n is; a component of a padding queue with several any_extents cannot be a tensor of a graph
 // (one any_extent can be its batch).
 #pragma once
+#include "../../base/build.hpp"
+
 #include <initializer_list>
 #include <string>
 #include <string_view>

@@ -1,6 +1,8 @@
 // A queue_spec describes a queue without its elements: its kind, its capacity and its components. Two parts of a
 // program that use a queue of the same name compare their specs.
 #pragma once
+#include "../../base/build.hpp"
+
 #include <cstdint>
 #include <span>
 #include <string>

@@ -1,6 +1,8 @@
 // A storage keeps the elements of a queue; the kinds of queues differ by their storage. A storage has no lock; the core
 // calls it under its own.
 #pragma once
+#include "../../base/build.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>

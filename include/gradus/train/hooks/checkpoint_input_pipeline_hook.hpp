@@ -10,6 +10,8 @@
 // List it before the hooks that read the inputs, because it restores them in the first before_run of each session; so
 // no input may be read before the first run, and a program's loop leaves the reading to a hook, as above.
 #pragma once
+#include "../../base/build.hpp"
+
 #include <string_view>
 #include <type_traits>
 

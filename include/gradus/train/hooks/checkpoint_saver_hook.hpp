@@ -4,6 +4,8 @@
 // TensorFlow differs: as long as its monitored session is open, the hook locks the directory, as a trainer does
 // (store/directory_lock.hpp); all hooks of one session share that lock.
 #pragma once
+#include "../../base/build.hpp"
+
 #include <cstdint>
 #include <memory>
 #include <string>

@@ -13,6 +13,8 @@
 // leaves the seconds out; a metric that is NaN is worse than any number; in a run over the model of a trainer, which
 // has no other tasks, the hook requests the stop and makes no variable.
 #pragma once
+#include "../../base/build.hpp"
+
 #include <cstdint>
 #include <functional>
 #include <map>

@@ -1,5 +1,7 @@
 // This hook feeds the result of a function in every run. It corresponds to tf.train.FeedFnHook (1.15).
 #pragma once
+#include "../../base/build.hpp"
+
 #include <functional>
 #include <utility>
 #include <vector>

@@ -1,6 +1,8 @@
 // This hook runs ops once at the end of a monitored session and keeps their results. It corresponds to
 // tf.train.FinalOpsHook (1.15).
 #pragma once
+#include "../../base/build.hpp"
+
 #include <cstring>
 #include <utility>
 #include <vector>
@@ -8,6 +10,7 @@
 #include "../../input/datum.hpp"
 #include "../../run/base_session.hpp"
 #include "../any_hook.hpp"
+#include "needed_global_step.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
 
@@ -19,7 +22,7 @@ public:
 
   // Raises the errors of the run, out_of_range too.
   void end(hooked_session& s) {
-    const run_results results = s.raw_session()->run(ops_, feeds_);
+    const run_results results = detail::needed_session(s, "final_ops_hook").run(ops_, feeds_);
     values_.clear();
     for (const const_tensor_view& v : results) {
       const tensor_view kept = values_.add(text("component_", values_.size()), v.type, v.dims);

@@ -2,6 +2,8 @@
 // stop of the session's coordinator ends the wait with out_of_range, as it ends a run that waits in a queue; closing
 // the session ends it with cancelled. The hook corresponds to tf.train.GlobalStepWaiterHook (1.15).
 #pragma once
+#include "../../base/build.hpp"
+
 #include <cstdint>
 #include <memory>
 #include <utility>

@@ -3,6 +3,8 @@
 //
 //   gradus::logging_tensor_hook({{"loss", loss}, {"step", step}}, {.every_n_iter = 100});   // loss = 0.25, step = 300
 #pragma once
+#include "../../base/build.hpp"
+
 #include <concepts>
 #include <cstdint>
 #include <cstdio>

@@ -2,6 +2,7 @@
 #pragma once
 #include "../../base/body.hpp"
 #include "logging_tensor_hook.hpp"
+#include "needed_global_step.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
 
@@ -74,7 +75,7 @@ GRADUS_BODY void logging_tensor_hook::after_run(run_context&, const run_values& 
 }
 GRADUS_BODY void logging_tensor_hook::end(hooked_session& s) {
   if (!o_.at_end) return;
-  const run_results results = s.raw_session()->run(fetches_, {});
+  const run_results results = detail::needed_session(s, "logging_tensor_hook with at_end").run(fetches_, {});
   write(results);
 }
 

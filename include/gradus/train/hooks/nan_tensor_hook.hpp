@@ -1,6 +1,8 @@
 // This hook checks a loss after every run: a NaN ends training, by an error or by a stop. It corresponds to
 // tf.train.NanTensorHook (1.15).
 #pragma once
+#include "../../base/build.hpp"
+
 #include <cmath>
 #include <string>
 

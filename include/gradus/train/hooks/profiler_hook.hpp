@@ -1,6 +1,8 @@
 // This hook writes a profile of a run every so many steps or seconds: a timeline for a browser's tracing page
 // (chrome://tracing, Perfetto), and run metadata for TensorBoard. It corresponds to tf.train.ProfilerHook (1.15).
 #pragma once
+#include "../../base/build.hpp"
+
 #include <cstdint>
 #include <memory>
 #include <optional>

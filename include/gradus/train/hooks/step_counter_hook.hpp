@@ -1,6 +1,8 @@
 // This hook reports how many steps a monitored session makes in a second, as a line and for TensorBoard. It corresponds
 // to tf.train.StepCounterHook (1.15).
 #pragma once
+#include "../../base/build.hpp"
+
 #include <cstdint>
 #include <functional>
 #include <memory>

@@ -1,5 +1,7 @@
 // This hook stops a monitored session at a global step. It corresponds to tf.train.StopAtStepHook (1.15).
 #pragma once
+#include "../../base/build.hpp"
+
 #include <cstdint>
 #include <optional>
 

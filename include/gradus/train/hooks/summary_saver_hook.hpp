@@ -1,6 +1,8 @@
 // This hook writes summaries of a monitored session for TensorBoard. It corresponds to tf.train.SummarySaverHook
 // (1.15).
 #pragma once
+#include "../../base/build.hpp"
+
 #include <cstdint>
 #include <memory>
 #include <optional>

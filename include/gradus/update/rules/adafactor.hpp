@@ -33,6 +33,8 @@
 //   `min_parameter_rms`), d is `clipping_threshold`
 // Optax: `adafactor`; learning_rate=None is `.rate = 1`
 #pragma once
+#include "../../base/build.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <limits>

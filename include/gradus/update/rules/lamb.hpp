@@ -13,6 +13,8 @@
 // TensorFlow: Keras `Lamb`: `.epsilon = 1e-7`
 // Optax: `lamb`
 #pragma once
+#include "../../base/build.hpp"
+
 #include <cmath>
 
 #include "../../base/math.hpp"

@@ -17,6 +17,8 @@
 // TensorFlow: `contrib.opt.LARSOptimizer`; eeta is `trust_coefficient`
 // Optax: `lars`: `.weight_decay = 0, .form = lars_form::optax`
 #pragma once
+#include "../../base/build.hpp"
+
 #include <cmath>
 
 #include "../../base/math.hpp"

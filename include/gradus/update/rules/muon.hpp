@@ -33,6 +33,8 @@
 // PyTorch: the authors' Muon: `muon{}`
 // Optax: `contrib.muon`: `.form = muon_form::optax, .fallback = {.use_nesterov = true}`
 #pragma once
+#include "../../base/build.hpp"
+
 #include <cmath>
 
 #include "../../base/math.hpp"

@@ -22,6 +22,8 @@
 // PyTorch: `NAdam` (from 2.0); weight_decay is its decoupled_weight_decay
 // Optax: `nadam`, `nadamw`: `.form = nadam_form::constant`
 #pragma once
+#include "../../base/build.hpp"
+
 #include <cmath>
 
 #include "../../base/math.hpp"

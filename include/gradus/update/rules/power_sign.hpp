@@ -12,6 +12,8 @@
 // Source: Bello et al. 2017, arXiv:1709.07417
 // TensorFlow: `contrib.opt.PowerSignOptimizer`; sign_decay_fn is a schedule of `sign_decay`
 #pragma once
+#include "../../base/build.hpp"
+
 #include <numbers>
 
 #include "../../base/math.hpp"

@@ -19,6 +19,8 @@
 // PyTorch: – (the authors' AdamWScheduleFree)
 // Optax: `contrib.schedule_free_adamw`
 #pragma once
+#include "../../base/build.hpp"
+
 #include <cmath>
 
 #include "../../base/math.hpp"

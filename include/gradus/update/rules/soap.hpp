@@ -30,6 +30,8 @@
 // Source: Vyas et al. 2024, arXiv:2409.11321
 // PyTorch: – (the authors' SOAP)
 #pragma once
+#include "../../base/build.hpp"
+
 #include <cmath>
 
 #include "../../base/math.hpp"

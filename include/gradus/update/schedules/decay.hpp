@@ -1,6 +1,8 @@
 // This header has the decays of tf.train other than exponential_decay (schedule.hpp) and the cosines (cosine.hpp).
 // `initial` is TensorFlow's `learning_rate`, the value at step 0.
 #pragma once
+#include "../../base/build.hpp"
+
 #include <array>
 #include <cstddef>
 #include <cstdint>

@@ -4,6 +4,8 @@
 // A momentum that moves the other way has the same shape upside down, for instance from 0.95 to 0.85 and back:
 // {.peak = 0.85, .div_factor = 0.85 / 0.95, .final_div_factor = 1}.
 #pragma once
+#include "../../base/build.hpp"
+
 #include <array>
 #include <cstddef>
 
