@@ -74,7 +74,8 @@ def settings(name, header):
     for path in sorted(room.glob("*.hpp")) if name != "options" else [room / f"{header}.hpp"]:
         if body := re.search(rf"^struct {name} \{{\n(.*?)^\}};", path.read_text(), re.S | re.M):
             fields = []
-            for several in re.findall(r"^  [\w:<>]+(?:<[^;=]*>)? (\w+ = [^;]*);", body[1], re.M):
+            for several in re.findall(r"^  [\w:<>]+(?:<[^;=]*>)? (\w+ =\s[^;]*);", body[1], re.M):
+                several = re.sub(r"\s+", " ", several)  # a default may stand on the next line
                 fields += [tuple(one.split(" = ", 1)) for one in re.split(r", (?=\w+ = )", several)]
             return ", ".join(f"`.{field} = {value}`" if value != "{}" else f"`.{field}`" for field, value in fields)
     return ""

@@ -18,6 +18,9 @@ left_out = {"refused"}
 stands = {"follower": "It stands in a chain, after the rule: `chain{adam{}, lookahead{}}`.",
           "transform": "It stands in a chain, before the rule: `chain{weight_decay{0.01}, adam{}}`.",
           "tasks": "Calls that wait take it as a last argument or an option: queues, coordinators, `prefetch`, background savers."}
+# What the doors' lists do not say of a kind.
+notes = {"connection": "`make_trainer` takes `connected` alone, `make_supervisor<model>` takes `connected` and `in_process`; `remote_sessions` is for sessions of a graph: "
+                       "`make_supervisor(g, ...)`, session managers and monitored sessions."}
 written_as = {"varied": "vary<&rule::setting>(schedule)"}
 erased = {"any_file_system", "any_clock"}  # what a policy of the kind becomes, whatever its type
 # The doors, and where each names the kinds that it takes.
@@ -53,11 +56,12 @@ def first_sentence(comment):
     return re.split(r"(?<=\.)(?<!et al\.)\s", words, maxsplit=1)[0].rstrip(":;").replace("|", "\\|") if words else ""
 
 
-kinds = {}
+kinds, many = {}, {"optimizer"}  # a session counts its optimizers by itself
 for text in texts.values():
     for block in re.findall(r"^namespace kind \{\n(.*?)^\}  // namespace kind", text, re.S | re.M):
         for name, said in re.findall(r"^struct (\w+) \{(?:\};)?\s*// (.*)$", block, re.M):
-            kinds[name] = said
+            kinds[name] = said.split(": ")[0]  # the names behind it are those of the table
+        many.update(re.findall(r"^struct (\w+) \{\s*//[^\n]*\n  static constexpr bool many = true;", block, re.M))
 policies = {name: [] for name in kinds}
 for header, text in texts.items():
     for match in re.finditer(r"((?:^//[^\n]*\n)*)(?:^template <[^\n]*>\n(?:^  requires[^\n]*\n)?)?^(?:struct|class) (\w+)(?: final)?(?: :[^{;]*)? \{(?: *//[^\n]*)?\n(.*?)^\};", text, re.S | re.M):
@@ -87,8 +91,8 @@ out = ""
 for kind in sorted(kinds, key=lambda k: (not taken[k], k)):
     if kind in left_out:
         continue
-    out += f"\n## {kind.replace('_', ' ')}\n\nThe code says of `kind::{kind}`: {kinds[kind]}.\n\n"
-    out += f"Taken by {', '.join(taken[kind])}.\n" if taken[kind] else stands[kind] + "\n"
+    out += f"\n## {kind.replace('_', ' ')}\n\nKind `kind::{kind}`: {kinds[kind]}.{' Any number may be given.' if kind in many else ''}\n\n"
+    out += f"Taken by {', '.join(taken[kind])}.{' ' + notes[kind] if kind in notes else ''}\n" if taken[kind] else stands[kind] + "\n"
     if kind in tables:
         out += f"\nThe policies of this kind are in {tables[kind]}.\n"
     elif policies[kind]:

@@ -19,10 +19,12 @@ Laws:
   mirror      include/gradus/R/F.hpp has tests/R/F.cpp, and the other way round (tests/whole/ answers for no header)
   moved       an old name of a header is one line that says until which version, and one include; it needs no test of its
               own (tests/CMakeLists.txt compiles all of them at once), no header includes it, and it goes with that version
+  pages       docs/rooms/R.md names each header of room R in backquotes: x, x.hpp, x_*.hpp, or, for all of them, a folder/
   waiting     the rooms of WAITS_BY_TASKS start threads, block and sleep through base/tasks.hpp alone, so that tasks of a
               program's own can stand in the system's place
   references  a file that a comment or a page names exists
 """
+import fnmatch
 import os
 import re
 import subprocess
@@ -243,7 +245,27 @@ def check(root):
                 if name.endswith(".cpp") and (file[:-4] + ".hpp" not in headers or file[:-4] + ".hpp" in moved):
                     found.append((f"tests/{file}", 1, "mirror", f"no header include/gradus/{file[:-4]}.hpp "
                                   "(a test of several belongs in tests/whole)"))
+    found += check_pages(root, rooms, set(headers) - set(moved))
     return found + check_references(root), headers
+
+
+def check_pages(root, rooms, headers):
+    """Headers that the page of their room does not name."""
+    found = []
+    for room in sorted(rooms):
+        page, words = f"docs/rooms/{room}.md", []
+        if os.path.exists(os.path.join(root, page)):
+            with open(os.path.join(root, page), encoding="utf-8") as file:
+                words = re.findall(r"`([^`\n]+)`", file.read())
+        folders = tuple(w for w in words if w.endswith("/"))
+        patterns = [w for w in words if "*" in w]
+        words = {w.removesuffix(".hpp").removeprefix(room + "/") for w in words}
+        for header in sorted(h for h in headers if h.startswith(room + "/")):
+            path, name = header[len(room) + 1:], os.path.basename(header)
+            if not (path[:-4] in words or name[:-4] in words or path.startswith(folders)
+                    or any(fnmatch.fnmatchcase(name, p) for p in patterns)):
+                found.append(("include/gradus/" + header, 1, "pages", f"{page} does not name it"))
+    return found
 
 
 def check_bodies(base, headers, bodies):
@@ -363,6 +385,11 @@ def self_test():
         "include/gradus/base/two.ipp": '#pragma once\n#include "two.hpp"\n',
         "tests/base/two.cpp": "",
         "include/gradus/compiled/base.cpp": '#include "../base/two.ipp"\n',
+        "docs/rooms/base.md": "`good`, `version.hpp`, `t*.hpp`\n",
+        "docs/rooms/graph.md": "`g`\n",
+        "docs/rooms/ops.md": "`o`\n",
+        "docs/rooms/tensor.md": "`t`\n",
+        "docs/rooms/testing.md": "`testing/t.hpp`\n",
     }
     seeds = [  # (file, text, line, law)
         ("include/gradus/base/up.hpp", '#pragma once\n#include "../graph/g.hpp"\n', 2, "floors"),
@@ -388,6 +415,8 @@ def self_test():
         ("tests/base/orphan.cpp", "", 1, "mirror"),
         ("tests/base/good.cpp", "\n// as in base/gone.hpp\n", 2, "references"),
         ("docs/page.md", "see tools/gone.py\n", 1, "references"),
+        ("include/gradus/graph/deep/unnamed.hpp", "#pragma once\n", 1, "pages"),
+        ("include/gradus/checkpoint/of_no_page.hpp", "#pragma once\n", 1, "pages"),
         ("include/gradus/base/good.ipp", '#pragma once\n#include "good.hpp"\n', 1, "bodies"),  # no file compiles it
         ("include/gradus/base/two.hpp", "#pragma once\n", 1, "bodies"),
         ("include/gradus/base/old.hpp", "// Moved to base/good.hpp.\n#pragma once\n", 1, "moved"),

@@ -4,6 +4,7 @@
 #include <gradus/cluster/all_reduce.hpp>
 #include <gradus/cluster/connected.hpp>
 #include <gradus/cluster/local_cluster.hpp>
+#include <gradus/pass/optimize.hpp>
 #include <gradus/testing/temp_dir.hpp>
 
 #include <doctest/doctest.h>
@@ -216,6 +217,20 @@ TEST_CASE("what cannot be trained so is refused, with the remedy") {
   });
   CHECK(says(how({.ps = 1, .workers = 2}, {}), "the workers of this cluster have 1 parameter servers"));
   CHECK(says(how({.ps = 1, .workers = 2}, {}), "local_cluster{.ps = 0, .workers = 2}"));
+  const auto twice = [](graph& g) {
+    const value x = g.placeholder("x", {batch, 13}), y = cast(g.placeholder("y", {batch}, int32), float32);
+    const value w = g.variable("w", {13, 1}), loss = reduce_mean(square(reshape(matmul(x, w), {-1}) - y));
+    const auto list = compute_gradients(loss);
+    return model_spec{.loss = loss,
+                      .train_op = apply_gradients({{list[0].gradient, w}, {list[0].gradient.dense * 3.0, w}})};
+  };
+  const auto by = [&](const local_cluster& c, auto how) {
+    return said(status::unimplemented, c, [&](server& here) {
+      return make_trainer(twice, connected{here}, how, gradient_descent{.rate = 0.1}, config_of(""));
+    });
+  };
+  CHECK(says(by(two, all_reduce{}), "all_reduce: the train op updates \"w\" twice in one step"));
+  CHECK(says(by({.ps = 1, .workers = 1}, asynchronous{}), "servers: the train op updates \"w\" twice in one step"));
   const std::string differs = said(status::failed_precondition, two, [](server& here) {
     return make("", connected{here}, all_reduce{.bucket_bytes = 100 + here.worker()});
   });

@@ -99,6 +99,19 @@ TEST_CASE("what stays as it is: another reader, overlapping or padded windows, a
           const value h = relu(conv2d(x, three));
           return max_pool(h) + max_pool(h);
         }).forward == 0);
+  for (const int waits : {0, 1, 2})  // the sum with the bias, the relu or the convolution waits for another op
+    CHECK(fused([waits](graph& g, value x) {
+            const value n = g.variable("n", {}, {.init = zeros, .trainable = false});
+            const value counts = assign_add(n, g.constant(1)), w = g.variable("w", {3, 3, 2, 5});
+            const auto when = [&](bool it, auto make) {
+              if (!it) return make();
+              const auto s = g.control_dependencies({counts});
+              return make();
+            };
+            const value c = when(waits == 2, [&] { return conv2d(x, w); });
+            const value sum = when(waits == 0, [&] { return c + g.variable("b", {5}); });
+            return max_pool(when(waits == 1, [&] { return relu(sum); }));
+          }) == untouched);
 }
 
 TEST_CASE("what the model shows stays in memory") {

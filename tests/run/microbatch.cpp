@@ -262,6 +262,38 @@ TEST_CASE("a batch that is not the first extent is refused, and one part takes i
   CHECK(with(1).empty());
 }
 
+TEST_CASE("a mean of outputs is written into no constant and into no placeholder") {
+  const auto shown = [](graph& g) {
+    const value x = g.placeholder("x", {batch, 1}, float64), rate = g.placeholder("rate", {}, float64);
+    const value tenth = g.constant(0.1, float64), w = g.variable("w", {1}, {.init = ones, .type = float64});
+    g.summary_scalar("tenth", tenth), g.summary_scalar("rate", rate);
+    g.summary_scalar("as it is", reshape(tenth, {}));
+    return model_spec{
+        .loss = reduce_mean(square(x * w)) * tenth + rate, .metrics = {}, .predictions = {{"tenth", tenth}}};
+  };
+  using model_type = interpreted_model<cpu<fast>, ops<>, gating::op, true, true>;
+  using three_parts = stepper<model_type, clipped, cpu<fast>, serial, microbatch>;
+  three_parts s(model_type{shown}, update, serial{}, microbatch{3});
+  s.allocate();
+  s.initialize(7);
+  s.bound<mode::train>(3);
+  const auto values = [&](int id) {
+    return reinterpret_cast<double*>(s.bound<mode::train>(3).view(id).mutable_data());
+  };
+  s.placeholders<mode::train>(
+      [&](const placeholder_info& p) { std::fill_n(values(p.node), p.name == "x" ? 3 : 1, 0.7); });
+  for (int i = 0; i < 3; ++i) s.train_step();
+  s.placeholders<mode::train>([&](const placeholder_info& p) { CHECK(*values(p.node) == 0.7); });
+  const runnable& r = s.graph<mode::train>();
+  int constants = 0;
+  for (int i = 0; i < r.graph.view.size; ++i) {
+    if (r.at(i).op != &constant_card || r.at(i).type != float64 || std::abs(*values(i) - 0.1) > 0.01) continue;
+    CHECK(*values(i) == 0.1);
+    ++constants;
+  }
+  CHECK(constants > 0);
+}
+
 TEST_CASE("a batch that was lent to half a step is given back at its end") {
   cut_stepper s(model{mlp}, update, serial{}, microbatch{1});
   s.allocate();

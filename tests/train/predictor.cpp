@@ -341,6 +341,33 @@ TEST_CASE("a local variable starts from its initializer, in each seat") {
   CHECK(two.prediction<float>("calls")[0] == 3);
 }
 
+TEST_CASE("a trainer's predictions start local variables as a predictor does, and an evaluation leaves them") {
+  const temp_dir place;
+  const auto model = [](graph& g) {
+    const value y = dense(g.placeholder("x", {batch, 1}), {.units = 1});
+    value calls = y;
+    if (g.mode() == mode::predict)
+      calls = assign_add(g.variable("calls", {1}, {.init = ones, .trainable = false, .local = true}),
+                         g.constant(2, float32, {1}));
+    return model_spec{
+        .loss = reduce_mean(y), .metrics = {{"mean", metrics::mean(y)}}, .predictions = {{"calls", calls}}};
+  };
+  auto t = make_trainer(model, gradient_descent{.rate = 0.1}, run_config{.model_dir = place / "run"});
+  const std::vector<float> x{1, 2};
+  auto data = from_spans("x", x, extents{1}).batch(2);
+  t.train(from_spans("x", x, extents{1}).batch(2).repeat(), {.max_steps = 1});
+  const auto calls = [&] {
+    float seen = 0;
+    t.predict(data, [&](const auto& found) { seen = found["calls"].template as<float>()[0]; });
+    return seen;
+  };
+  CHECK(calls() == 3);
+  CHECK(calls() == 5);
+  const double first = t.evaluate(data)["mean"];
+  CHECK(calls() == 7);                       // a cache of keys and values stays, too
+  CHECK(t.evaluate(data)["mean"] == first);  // the evaluation's own began again
+}
+
 TEST_CASE("a model's own count of steps is that of the checkpoint, in the trainer that goes on and in a predictor") {
   const temp_dir place;
   const auto model = [](graph& g) {

@@ -534,3 +534,41 @@ TEST_CASE("a NaN is the worst value; what was kept of another model is refused, 
   torn.load(bytes);
   CHECK(why([&] { torn.put_back(small); }, status::data_loss).find("damaged") != std::string::npos);
 }
+
+TEST_CASE("a save when the value is better goes the validation's way, or is refused") {
+  const auto refused = [](auto decision, stop_condition stop) {
+    auto t = make_trainer<line>(adam{.rate = 0.05}, faulty_files(), silent{}, decision,
+                                run_config{.model_dir = "run", .keep_checkpoint_max = 0});
+    return why(
+        [&] {
+          t.train(data(), {.max_steps = 4, .validation = {.data = test_set(), .every_n_steps = 4, .stop_when = stop}});
+        },
+        status::invalid_argument);
+  };
+  const std::string
+      none = "(nothing was refused)",
+      said =
+          "validation: when_better saves at a higher value, but by stop_when a lower \"loss\" is better; give "
+          "when_better{.higher_is_better = false}";
+  CHECK(refused(when_better{}, {}) == said);
+  CHECK(refused(any_of{every_steps{2}, when_better{}}, {}) == said);
+  CHECK(refused(any_of{every_steps{2}, any_of{when_better{.higher_is_better = false}}}, {}) == none);
+  CHECK(refused(when_better{.higher_is_better = false}, {}) == none);
+  stop_condition other;
+  other.higher_is_better = true;
+  CHECK(refused(when_better{}, other) == none);
+  CHECK(refused(when_better{.higher_is_better = false}, other).find("when_better{.higher_is_better = true}") !=
+        std::string::npos);
+}
+
+TEST_CASE("a rule that observes estimates is given none by a trainer, which says so once") {
+  std::vector<std::string> said;
+  auto t = make_trainer<line>(sophia{}, faulty_files(), hears_warnings{&said});
+  t.train(data(), {.steps = 2});
+  t.train(data(), {.steps = 2});
+  CHECK(std::ranges::count_if(said, [](const std::string& s) { return s.find("sophia") != std::string::npos; }) == 1);
+  said.clear();
+  auto other = make_trainer<line>(adam{}, faulty_files(), hears_warnings{&said});
+  other.train(data(), {.steps = 2});
+  CHECK(std::ranges::count_if(said, [](const std::string& s) { return s.find("sophia") != std::string::npos; }) == 0);
+}

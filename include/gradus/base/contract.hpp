@@ -17,49 +17,49 @@
 namespace gradus::inline GRADUS_BUILD {
 
 namespace kind {
-struct rule {};                       // how a gradient becomes a step: gradient_descent, momentum, adam, ...
-struct schedule {};                   // the learning rate over global_step: exponential_decay, ...
-struct clip {};                       // what is done to gradients before the rule: clip_by_global_norm
-struct transform {};                  // a part of a chain before its rule: weight_decay
-struct follower {};                   // a part of a chain after its rule: lookahead
-struct freeze {};                     // which variables stay as they are
-struct accumulation {};               // steps of the rule for every k gradients: accumulate
-struct variation {                    // a setting that follows a schedule: vary
+struct rule {};                       // the rule turns a gradient into a step: gradient_descent, momentum, adam, ...
+struct schedule {};                   // the schedule gives the learning rate at each step: exponential_decay, ...
+struct clip {};                       // the clip limits gradients before the rule sees them: clip_by_global_norm, ...
+struct transform {};                  // the part stands in a chain before its rule: weight_decay
+struct follower {};                   // the part stands in a chain after its rule: lookahead
+struct freeze {};                     // the variables that a mask chooses stay as they are: freeze
+struct accumulation {};               // the rule makes one step for every k gradients: accumulate
+struct variation {                    // a setting follows a schedule: vary
   static constexpr bool many = true;  // as many as wanted
 };
-struct noise {};          // what is added to gradients: gradient_noise
-struct loss_scale {};     // loss and gradients multiplied, so that 16-bit gradients do not vanish
-struct precision {};      // how many bits products are computed of: mixed_precision
-struct gate {};           // order of gradients and updates: gate_none, gate_op, gate_graph
-struct average {};        // a copy of the parameters that follows them: exponential_moving_average
-struct codec {};          // the bytes of a checkpoint: cereal_binary, ...
-struct warm_start {};     // where a fresh run takes its first values from: warm_start_from
-struct save_when {};      // when a checkpoint is due: every_steps, every_seconds, when_better, on_signal, any_of
-struct snapshot {};       // how state is set aside for a save: in_place, copy_snapshot, rolling_snapshot, fork_snapshot
-struct executor {};       // serial, threads{n}
-struct arithmetic {};     // fast, portable
-struct subnormals {};     // subnormals::flush, subnormals::keep
-struct not_finite {};     // not_finite::pass, not_finite::raise, not_finite::skip
-struct recomputation {};  // recompute<segments>: activations computed twice instead of kept
-struct pooling {};        // fused_pooling: a convolution and the pool behind it in one op
-struct activations {};    // activations<bfloat16>: how what the backward pass reads again is stored
-struct microbatch {};     // microbatch{m}: a batch in m parts
-struct configuration {};  // run_config
-struct clock {};          // system_clock, or a fake one
-struct tasks {};          // what starts threads and waits: the system, or a driver
-struct connection {};     // where a session or a training run computes: in_process, connected
-struct staleness {};      // of a cluster's updates: asynchronous, ssp, sync_replicas, all_reduce
-struct recovery {};       // of a parameter server that is lost: recovery::roll_back, recovery::log
-struct file_system {};    // posix, or one that forgets
-struct operations {};     // ops<&card...>: the user's own ops for the interpreter
-struct log_sink {};       // where text goes
+struct noise {};          // noise is added to gradients: gradient_noise
+struct loss_scale {};     // loss and gradients are multiplied, so that 16-bit gradients do not vanish
+struct precision {};      // the operands of products are rounded to fewer bits: mixed_precision
+struct gate {};           // the gate orders gradients and updates: gate_none, gate_op, gate_graph
+struct average {};        // a copy of the parameters follows them: exponential_moving_average, ...
+struct codec {};          // the codec gives a checkpoint its bytes: flat_binary, safetensors, ...
+struct warm_start {};     // a fresh run takes its first values from elsewhere: warm_start_from, ...
+struct save_when {};      // the policy decides when a checkpoint is due: every_steps, when_better, on_signal, any_of
+struct snapshot {};       // the policy sets state aside for a save: in_place, copy_snapshot, rolling_snapshot, ...
+struct executor {};       // the executor says how many threads compute a step: serial, threads{n}, threads_on
+struct arithmetic {};     // the arithmetic says how much results may depend on the machine: fast, portable, ...
+struct subnormals {};     // the policy says what becomes of subnormal numbers: subnormals::flush, subnormals::keep
+struct not_finite {};     // the policy says what becomes of a step whose loss or gradients are infinite or NaN
+struct recomputation {};  // activations are computed twice instead of kept: recompute<segments>
+struct pooling {};        // a convolution and the pool behind it are one op: fused_pooling
+struct activations {};    // what the backward pass reads again is stored in 16 bits: activations<bfloat16>
+struct microbatch {};     // a batch is computed in m parts: microbatch{m}
+struct configuration {};  // the policy holds the settings of a run apart from its mathematics: run_config
+struct clock {};          // the clock tells the time: system_clock, or a fake one
+struct tasks {};          // the task system starts threads, and waits: the operating system's, or a driver
+struct connection {};     // the policy says where a session or a training run computes: in_process, connected, ...
+struct staleness {};      // the policy orders a cluster's updates: asynchronous, ssp, sync_replicas, all_reduce
+struct recovery {};       // the policy says what follows the loss of a parameter server: recovery::roll_back, log
+struct file_system {};    // the file system holds the files: posix, or one that forgets
+struct operations {};     // the interpreter gets ops of the program's own: ops<&card...>
+struct log_sink {};       // the sink receives the lines of a run: warnings, log_lines, ...
 struct refused {          // has been refused where it was made; no door says more about it
   static constexpr bool many = true;
 };
-struct hook {  // what is called before, after and around the steps of a run
+struct hook {  // the hook is called before, after and around the steps of a run
   static constexpr bool many = true;
 };
-struct saving_listener {  // what is called before and after a run saves
+struct saving_listener {  // the listener is called before and after a run saves
   static constexpr bool many = true;
 };
 }  // namespace kind

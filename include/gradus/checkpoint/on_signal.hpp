@@ -13,7 +13,8 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// Catches the signal as long as it lives; the last object for a signal restores the former handler. Each of several
+// Saves a checkpoint when the signal arrives, and then ends training unless its second argument is false. An object
+// catches the signal as long as it lives; the last one for a signal restores the former handler. Each of several
 // objects is due once for a signal that comes; copies of one count as one.
 class on_signal {
 public:

@@ -48,13 +48,26 @@ struct every_seconds {
   bool due(const save_moment& now) const { return seconds > 0 && now.elapsed - now.saved_elapsed >= seconds; }
 };
 
-// Saves when a measured metric is better than at every save before.
+// Saves when a measured metric is better than at every save before. Of a loss, lower values are better: give
+// `.higher_is_better = false`. A validation of the other direction is refused.
 struct when_better {
   using policy_for = kind::save_when;
   bool higher_is_better = true;
   std::optional<double> best = {};  // a metric that is not finite is none
   bool due(const save_moment& now);
+  bool saves_other_way(bool higher) const { return higher != higher_is_better; }
 };
+
+namespace detail {
+// Returns whether a decision, or a part of it, saves at metrics that are better the other way than these.
+template <class Decision>
+bool saves_other_way(const Decision& d, bool higher_is_better) {
+  if constexpr (requires { d.saves_other_way(higher_is_better); })
+    return d.saves_other_way(higher_is_better);
+  else
+    return false;
+}
+}  // namespace detail
 
 // Saves when one of these decisions is due.
 template <save_decision... Decisions>
@@ -68,6 +81,9 @@ struct any_of {
   }
   bool stop() const {
     return std::apply([](const auto&... d) { return (asks(d) || ...); }, decisions_);
+  }
+  bool saves_other_way(bool higher) const {
+    return std::apply([&](const auto&... d) { return (detail::saves_other_way(d, higher) || ...); }, decisions_);
   }
 
 private:

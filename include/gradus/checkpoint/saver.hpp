@@ -55,6 +55,8 @@ class held_directory;
 std::vector<std::string> warnings_of(const restored& found);
 // Passes them to `log`, or, if that is empty, writes them to stderr.
 void pass_warnings(const restored& found, const std::function<void(std::string_view line)>& log);
+// Passes one warning to a log, or to stderr without one.
+void pass_warning(std::string_view line, const std::function<void(std::string_view line)>& log);
 
 // The mutex of an object that may be copied or moved while only one thread uses it: each copy has its own mutex.
 class own_mutex {

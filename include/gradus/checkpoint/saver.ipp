@@ -15,12 +15,13 @@ GRADUS_BODY std::vector<std::string> warnings_of(const restored& found) {
   return out;
 }
 GRADUS_BODY void pass_warnings(const restored& found, const std::function<void(std::string_view line)>& log) {
-  for (const std::string& w : warnings_of(found)) {
-    if (log)
-      log(w);
-    else
-      std::fprintf(stderr, "gradus: warning: %s\n", w.c_str());
-  }
+  for (const std::string& w : warnings_of(found)) pass_warning(w, log);
+}
+GRADUS_BODY void pass_warning(std::string_view line, const std::function<void(std::string_view line)>& log) {
+  if (log)
+    log(line);
+  else
+    std::fprintf(stderr, "gradus: warning: %.*s\n", static_cast<int>(line.size()), line.data());
 }
 
 [[noreturn]] GRADUS_BODY void raise_not_saved(std::int64_t step, const file_problem& p) {

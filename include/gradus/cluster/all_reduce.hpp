@@ -215,6 +215,8 @@ private:
     std::vector<gradient_exchange::array> arrays;
     Alone::each_updated([&](std::size_t i, const constraint&, bool has_rows) {
       const variable_info& v = Alone::variables().info(i);
+      for (const place& other : places_)
+        if (other.variable == i) refuse_second_update("all_reduce", v.name);
       places_.push_back({v.name, i, has_rows ? rows_.size() : arrays.size(), has_rows});
       if (has_rows)
         rows_.expect(v.name);

@@ -35,6 +35,13 @@ struct cluster_task {
   std::optional<recovery::log> log = {};  // the log of parameter servers
 };
 
+// The tasks of a cluster add one gradient of each variable.
+[[noreturn]] inline void refuse_second_update(std::string_view way, std::string_view name) {
+  raise(status::unimplemented, text(way, ": the train op updates \"", name,
+                                    "\" twice in one step, and the tasks would add only one of its gradients; list "
+                                    "the variable once, with the sum of its gradients"));
+}
+
 // Returns the fingerprint of the steps of a task, for its hello message: names, types and extents of the variables that
 // are updated, a digest of the graph, and the seed.
 template <class Steps>
@@ -230,6 +237,8 @@ private:
     std::vector<store_variable> variables;
     Alone::each_updated([&](std::size_t i, const constraint& limit, bool has_rows) {
       const variable_info& v = Alone::variables().info(i);
+      for (const store_variable& other : variables)
+        if (other.name == v.name) refuse_second_update("parameter servers", v.name);
       variables.push_back({std::string(v.name), v.type, resolve(v.dims, 1), limit, has_rows, 0});
     });
     place_variables(variables, decides_.shape.shards);

@@ -10,6 +10,7 @@
 #pragma once
 #include "../base/build.hpp"
 
+#include <bit>
 #include <charconv>
 #include <optional>
 #include <unordered_map>
@@ -18,6 +19,9 @@
 #include "opaque.hpp"
 
 namespace gradus::inline GRADUS_BUILD::detail {
+
+static_assert(std::endian::native == std::endian::little,
+              "gradus: checkpoints are little-endian and are written from memory; this machine is big-endian.");
 
 struct foreign_notes {
   static constexpr std::string_view step_key = "step", blobs_key = "blobs";

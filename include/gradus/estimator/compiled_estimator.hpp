@@ -43,15 +43,15 @@ struct compiled_train_options {
   std::vector<any_saving_listener> saving_listeners = {};
 };
 struct compiled_evaluate_options {
-  std::optional<std::int64_t> steps = {};
-  std::string name = {};
+  std::optional<std::int64_t> steps = {};  // batches; left out: until the input ends
+  std::string name = {};                   // events go to model_dir/eval_<name>; empty: to model_dir/eval
   // The checkpoint to evaluate, by a separate trainer, so that it may be done during a training; empty: the newest, or
   // the trained values.
   std::string checkpoint_path = {};
 };
 struct compiled_predict_options {
-  std::vector<std::string> predict_keys = {};
-  bool yield_single_examples = true;
+  std::vector<std::string> predict_keys = {};  // names of predictions; empty: all
+  bool yield_single_examples = true;           // false: a prediction is a batch
 };
 
 namespace detail {

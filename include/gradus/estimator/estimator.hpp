@@ -61,8 +61,9 @@ struct estimator_options {
   any_codec codec = flat_binary{};   // of the checkpoints; flat_binary, safetensors, TensorFlow are also recognized
   session_maker sessions = nullptr;  // null: estimator_sessions()
   input_stage stage = nullptr;       // null: model_fn reads the output of input_fn
+  // Gets warnings, the loss every log_step_count_steps steps, and results; null: warnings go to stderr.
   std::function<void(const std::string& line)> log = nullptr;
-  task_system tasks = {};
+  task_system tasks = {};  // of hooks, saves and waits; default: the system's threads and clock
 };
 
 struct estimator_train_options {

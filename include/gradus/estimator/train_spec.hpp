@@ -39,11 +39,11 @@ private:
 
 struct eval_spec_options {
   std::optional<std::int64_t> steps = 100;  // batches; {}: until the input ends
-  std::string name = {};
-  std::vector<any_hook> hooks = {};
-  exporter_list exporters = {};
-  double start_delay_secs = 120;  // of an evaluator, after its start
-  double throttle_secs = 600;     // the least time from the start of one evaluation to the start of the next
+  std::string name = {};                    // events go to model_dir/eval_<name>; empty: to model_dir/eval
+  std::vector<any_hook> hooks = {};         // of each evaluation
+  exporter_list exporters = {};             // called after each evaluation
+  double start_delay_secs = 120;            // of an evaluator, after its start
+  double throttle_secs = 600;               // the least time from the start of one evaluation to the start of the next
 };
 class eval_spec {
 public:

@@ -39,6 +39,12 @@ inline constexpr card constant_card{.name = "Const", .operands = 0, .traits = tr
 inline constexpr card no_op_card{
     .name = "NoOp", .operands = 0, .traits = trait::keeps | trait::control | trait::blocks};
 
+// Returns whether a node is a leaf, or a view of one: its memory is not computed anew in each run.
+constexpr bool is_of_leaf(const graph_view& v, int id) {
+  while (v.nodes[id].op->is(trait::view)) id = v.edges[v.nodes[id].first];
+  return v.nodes[id].op->is(trait::leaf);
+}
+
 // A named result: a metric, a prediction, a scalar or another summary for TensorBoard.
 struct output {
   enum kinds : int { loss, metric, prediction, summary, update, norm, fetch, histogram, image, audio };

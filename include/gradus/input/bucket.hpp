@@ -14,14 +14,14 @@ namespace gradus::inline GRADUS_BUILD {
 struct bucket_options {
   std::vector<std::int64_t> bucket_boundaries;
   std::vector<std::int64_t> bucket_batch_sizes;  // one more than boundaries
-  std::vector<extents> padded_shapes = {};
+  std::vector<extents> padded_shapes = {};       // this and the next as in padded_batch_options
   std::vector<double> padding_values = {};
   // Pad to the boundary of the bucket less one, instead of the longest element of the batch. Elements beyond the last
   // boundary are then an error.
   bool pad_to_bucket_boundary = false;
-  bool no_padding = false;  // the elements of a batch must have one size; else it is an error
-  bool drop_remainder = false;
-  bool stateful = false;  // the length function depends on more than its argument
+  bool no_padding = false;      // the elements of a batch must have one size; else it is an error
+  bool drop_remainder = false;  // leave out batches that are not full at the end of the source
+  bool stateful = false;        // the length function depends on more than its argument
 };
 
 class bucketed_batches final : public detail::unit_stage<bucketed_batches, true> {

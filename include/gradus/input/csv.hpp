@@ -36,9 +36,9 @@ private:
 
 struct csv_column {
   std::string name;
-  dtype type = float32;  // int32, int64, float32, float64; uint8 for text
-  extents dims = {};     // of one element; text: {any_extent}
-  csv_default fallback = {};
+  dtype type = float32;       // int32, int64, float32, float64; uint8 for text
+  extents dims = {};          // of one element; text: {any_extent}
+  csv_default fallback = {};  // the value of an empty field; left out: an empty field is an error
 };
 
 struct csv_options {

@@ -20,7 +20,7 @@ namespace gradus::inline GRADUS_BUILD {
 
 struct interleave_options {
   std::int64_t cycle_length = 1, block_length = 1;
-  bool parallel = false;
+  bool parallel = false;  // a thread for each open dataset reads a block ahead
   bool deterministic = true;
   bool stateful = false;  // the function depends on more than its argument, or makes datasets that do
 };

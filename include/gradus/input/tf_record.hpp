@@ -43,7 +43,7 @@ struct tf_record_options {
   compression_type compression = compression_type::automatic;
   bool ignore_errors = false;
   reader_limits limits = {};
-  std::size_t buffer_bytes = std::size_t{1} << 18;
+  std::size_t buffer_bytes = std::size_t{1} << 18;  // read from a file at once; a longer record makes it grow
 };
 
 class tf_record_dataset final : public composable<tf_record_dataset> {

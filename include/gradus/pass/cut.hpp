@@ -126,13 +126,14 @@ constexpr bool guards_against_none(const graph_view& v, const node& n, const cha
 
 // Returns, for a model before it is differentiated, the first node that mixes examples, -1 if none does. Such a node
 // computes something for each example from something of all examples, or makes a loss that is no mean over them: a sum,
-// a maximum, a quotient of two sums.
-constexpr int find_mixing(const graph_parts& p) {
+// a maximum, a quotient of two sums. `of_predictions`: those for each example among what predictions are computed from.
+constexpr int find_mixing(const graph_parts& p, bool of_predictions = false) {
   const graph_view& v = p.view;
-  seq<char> shares(v.size, no_example), counts(v.size, 0);  // counts: the loss is computed from it
+  seq<char> shares(v.size, no_example), counts(v.size, 0);  // counts: the loss (the predictions) are computed from it
   int loss = -1;
   for (int i = 0; i < p.output_count; ++i)
-    if (p.outputs[i].kind == output::loss) loss = p.outputs[i].node, counts[loss] = 1;
+    if (p.outputs[i].kind == (of_predictions ? output::prediction : output::loss))
+      loss = p.outputs[i].node, counts[loss] = 1;
   for (int i = v.size - 1; i >= 0; --i)
     for (int e = v.nodes[i].first, end = e + v.nodes[i].inputs; counts[i] != 0 && e < end; ++e) counts[v.edges[e]] = 1;
   for (int i = 0; i < v.size; ++i) {
@@ -144,16 +145,16 @@ constexpr int find_mixing(const graph_parts& p) {
       of_all = of_all || (shares[from[k]] != no_example &&
                           ((shares[from[k]] != their_number && shares[from[k]] != if_any) || counts[i] != 0));
     if (is_batched(n.dims)) {
-      if (of_all || crosses_examples(v, n, from)) return i;
+      if ((of_all || crosses_examples(v, n, from)) && (!of_predictions || counts[i] != 0)) return i;
     } else {
       shares[i] = is_known_size(v, n)                        ? no_example
                   : !guards_against_none(v, n, shares.first) ? share_of(n, of_each, shares.first, from)
                   : n.op == &cards::maximum                  ? their_number
                                                              : if_any;
-      if (shares[i] == mixture && counts[i] != 0) return i;
+      if (shares[i] == mixture && counts[i] != 0 && !of_predictions) return i;
     }
   }
-  return loss >= 0 && shares[loss] > mean_of_examples ? loss : -1;
+  return !of_predictions && loss >= 0 && shares[loss] > mean_of_examples ? loss : -1;
 }
 
 }  // namespace gradus::detail

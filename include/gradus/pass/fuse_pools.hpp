@@ -104,7 +104,7 @@ private:
     if (!side_by_side || taken < 2 || taken > most_places || places > (1 << 27)) return;
     for (const int read : {operand(c.conv, 0), operand(c.conv, 1), c.bias})
       if (read >= 0 && written_.first[base_.first[read]] < i) return;
-    for (const int inside : {c.conv, c.relu, c.last})
+    for (const int inside : {c.conv, c.relu >= 0 ? operand(c.relu, 0) : -1, c.relu, c.last})
       if (inside >= 0 && (chain_of_.first[inside] >= 0 || v_.nodes[inside].controls != 0)) return;
     chain_of_.first[c.last] = chains_.count;  // it is found by the node that the pool and its gradients read
     chains_.push(c);

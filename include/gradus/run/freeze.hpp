@@ -182,6 +182,24 @@ constexpr graph minimize_one_by_one(const graph_parts& p, const build_options& o
   }
   return g;
 }
+// Returns the graph of an evaluation or prediction of one example, or a graph with the reason why the others are
+// needed.
+constexpr graph forward_one_by_one(const graph_parts& p, const build_options& o) {
+  graph g;
+  if (o.compute != dtype::none)
+    g = minimize_rounded(p, o);
+  else
+    g = thaw(p);
+  if (const int i = find_mixing(p, true); i >= 0) {
+    g.refuse("one_by_one: in mode ", name_of(o.what), ", ", p.view.nodes[i].op->name, " ", p.view.nodes[i].dims,
+             " is computed from several examples at once; leave one_by_one out, or what mixes examples");
+  } else if (const uncut u = find_uncut(p.view); o.what == mode::predict && u.why == uncut::writes) {
+    const node& n = p.view.nodes[u.node];
+    g.refuse("one_by_one: in mode predict the model changes a variable while it computes (", n.op->name, " ", n.dims,
+             "), and every example would do it again; leave one_by_one out, or the ", n.op->name);
+  }
+  return g;
+}
 // What a model's own train op is computed from is not marked as the backward pass.
 constexpr bool cannot_find_gradients(const graph_parts& p, const build_options& o) {
   const bool needed = o.recompute > 0 || (o.rewrite != nullptr && o.rewrite->knows_gradients);
@@ -210,7 +228,10 @@ constexpr graph run_pass(const graph_parts& p, const build_options& o) {
   if constexpr (Stage == 1) {
     if (detail::cannot_find_gradients(p, o)) return detail::refuse_own_gradients(p);
     // Only the compiler builds graphs of one example, so the refusals are in no program.
-    if (std::is_constant_evaluated() && o.one_by_one && o.what == mode::train) return detail::minimize_one_by_one(p, o);
+    if (std::is_constant_evaluated() && o.one_by_one) {
+      if (o.what == mode::train) return detail::minimize_one_by_one(p, o);
+      return detail::forward_one_by_one(p, o);
+    }
     if (o.compute != dtype::none) return detail::minimize_rounded(p, o);
     if (o.what == mode::train) return minimize(p, {o.gate, o.needs_norm, o.scales_loss});
     return detail::thaw(p);  // not with ?:, for which g++ 12 frees the result twice in constant evaluation

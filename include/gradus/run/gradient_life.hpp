@@ -16,7 +16,7 @@
 namespace gradus::inline GRADUS_BUILD {
 
 namespace kind {
-struct gradient_life {};  // what becomes of a static stepper's gradients: one_by_one, release_gradients
+struct gradient_life {};  // the policy says what becomes of a static stepper's gradients: one_by_one, release_gradients
 }  // namespace kind
 
 namespace detail {

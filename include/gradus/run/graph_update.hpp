@@ -18,7 +18,7 @@
 namespace gradus::inline GRADUS_BUILD {
 
 namespace kind {
-struct optimizer {};  // gradus::optimizer: a session needs it to run its train ops; any number of them
+struct optimizer {};  // the session runs the train ops of the optimizers that it is given: gradus::optimizer
 }  // namespace kind
 
 namespace detail {

@@ -54,7 +54,7 @@ GRADUS_BODY void part_sums::prepare_outputs(step_machine& train) {
     const node& n = r.at(o.node);
     const bool number = (n.type == float32 || n.type == float64) && gradus::count(n.dims) == 1;
     const bool mean = o.kind == output::loss || o.kind == output::metric || o.kind == output::summary;
-    if (mean && number && r.program.places[o.node].region == node_place::slot &&
+    if (mean && number && !is_of_leaf(r.graph.view, o.node) && r.program.places[o.node].region == node_place::slot &&
         std::find(averaged_.begin(), averaged_.end(), o.node) == averaged_.end())
       averaged_.push_back(o.node);
   }

@@ -28,7 +28,7 @@
 namespace gradus::inline GRADUS_BUILD {
 
 namespace kind {
-struct resources {};  // whose variables a session uses: its own, or shared_resources
+struct resources {};  // the session uses variables of its own, or shared ones: shared_resources
 }  // namespace kind
 
 namespace detail {

@@ -26,7 +26,7 @@
 namespace gradus::inline GRADUS_BUILD {
 
 namespace kind {
-struct slot_storage {};  // how a static stepper stores the slots of its rule: slots<bfloat16>, slots<int8>
+struct slot_storage {};  // a static stepper stores the slots of its rule in fewer bits: slots<bfloat16>, slots<int8>
 }  // namespace kind
 
 namespace detail {
@@ -58,10 +58,11 @@ struct no_policy_of_this_door<P, kind::slot_storage> {
 // bitsandbytes does the same with its 8-bit ones.
 //
 // The policy is for rules on numbers, beside which a clip by the global norm and an average may stand. The compiler
-// refuses rules that measure tensors (as a chain with a clip by a norm does) or evaluate elsewhere, groups of rules,
-// freeze, accumulate, loss scales; constraints, gradients that come as rows, float64; and, as int8, rules whose
-// variable is computed from their slots alone (ftrl, adagrad_da). Slots that start as a copy of their variable are
-// refused when the trainer is made (invalid_argument).
+// refuses rules that measure tensors (as a chain with a clip by a norm does) or evaluate elsewhere
+// (schedule_free_adamw), parts that keep a copy of the variable in a slot (lookahead), groups of rules, freeze,
+// accumulate, loss scales; constraints, gradients that come as rows, float64; and, as int8, rules whose variable is
+// computed from their slots alone (ftrl, adagrad_da). A rule that evaluates elsewhere compiles beside an average; its
+// slots start as copies of the variable, and `initialize` refuses those (invalid_argument).
 template <dtype Type>
 struct slots {
   using policy_for = kind::slot_storage;

@@ -18,7 +18,9 @@ consteval auto averaged_outputs() {
       const bool number = (at.type == float32 || at.type == float64) && gradus::count(at.dims) == 1;
       bool known = Train::program.places[o.node].region != node_place::slot;
       for (std::size_t k = 0; k < n; ++k) known = known || to[k] == o.node;
-      if (number && !known && (o.kind == output::loss || o.kind == output::metric)) to[n++] = o.node;
+      if (number && !known && !is_of_leaf(Train::graph.parts().view, o.node) &&
+          (o.kind == output::loss || o.kind == output::metric))
+        to[n++] = o.node;
     }
     return n;
   };

@@ -24,8 +24,8 @@
 namespace gradus::inline GRADUS_BUILD {
 
 namespace kind {
-struct memory {};        // where a run's tensors are: static_batch<N>
-struct memory_limit {};  // how much memory they may take: memory_at_most<N>
+struct memory {};        // a run's tensors are inside the object that runs it: static_batch<N>
+struct memory_limit {};  // the stepper takes at most N bytes of memory: memory_at_most<N>
 }  // namespace kind
 
 namespace detail {

@@ -61,7 +61,7 @@ public:
                                                 " but not in training, so nothing can have trained it"));
       local_of(M).declare(info_of(r, id, false));
     }
-    if (local_of(M).size() != 0 && local_of(M).bytes() == 0) local_of(M).allocate(0);
+    if (local_of(M).size() != 0 && local_of(M).bytes() == 0) local_of(M).allocate(0), start_local(local_of(M));
     machine_of<M>().connect(
         r, [&](int k) { return address_of(r.name_of(p.variables[k]), M); },
         [&](int k) {
@@ -88,14 +88,8 @@ public:
     }
     updates_.variables.count_steps(updates_.step.global_step);
   }
-  // Sets local variables (metrics) back to their initial values.
-  void reset_local() {
-    for (auto* arena : {&updates_.variables, &local_[0], &local_[1]})
-      for (std::size_t i = 0; i < arena->size(); ++i) {
-        const variable_info& v = arena->info(i);
-        if (v.local) Device::initialize(v.init, v.type, v.dims, 0, stream_of(v.name), arena->value(i));
-      }
-  }
+  // Sets local variables (metrics) back to their initial values, but those that only predictions have (a cache).
+  void reset_local() { start_local(updates_.variables), start_local(local_of(mode::evaluate)); }
 
   // ---- feeding: bind to a batch size, write into the placeholders' memory, run
   template <mode M>
@@ -280,7 +274,10 @@ public:
   }
 
   // Returns sqrt(sum of squares) of the last step's gradients without the loss scale, as clip_by_global_norm needs it.
-  double gradient_norm() const { return updates_.gradient_norm(); }
+  double gradient_norm() const {
+    const subnormal_scope numbers(subnormals_here);
+    return updates_.gradient_norm();
+  }
   // Returns the factor of the loss in the next step's gradients, and whether the last step was left out for a gradient
   // that is infinite or NaN (update/loss_scale.hpp).
   double loss_scale() const { return updates_.step.update.loss_scale(); }
@@ -378,6 +375,11 @@ private:
     const auto a = from_words<variable_attr>(r.graph.view.ints + n.attr);
     return {r.name_of(id), n.type, n.dims, {a.kind, a.a, a.b, a.fan, a.distribution}, may_train && a.trainable != 0,
             a.local != 0};
+  }
+  static void start_local(variable_arena& arena) {
+    for (std::size_t i = 0; i < arena.size(); ++i)
+      if (const variable_info& v = arena.info(i); v.local)
+        Device::initialize(v.init, v.type, v.dims, 0, stream_of(v.name), arena.value(i));
   }
   variable_arena& local_of(mode m) { return local_[m == mode::predict ? 1 : 0]; }
   std::byte* address_of(std::string_view name, mode m) {

@@ -46,9 +46,7 @@ public:
   saveable_iterator(Dataset& dataset, external_state_policy policy, std::function<void(std::string_view)> log)
       : dataset_(&dataset), policy_(policy), log_(std::move(log)) {}
   void save(std::vector<std::byte>& out) const override {
-    dataset_->save(out, policy_, [&](std::string_view line) {
-      if (log_) log_(line);
-    });
+    dataset_->save(out, policy_, [&](std::string_view line) { detail::pass_warning(line, log_); });
   }
   void load(std::span<const std::byte> in) override { dataset_->load(in); }
   void remembers(state_list& list, std::string_view name = "iterator") { list.dynamic(name, *this); }
@@ -72,15 +70,15 @@ enum class step_mismatch { warn, fail, ignore };
 
 struct input_checkpoint_options {
   std::string model_dir;
-  double save_steps = 0, save_secs = 0;  // one of the two
-  external_state_policy external_state = external_state_policy::fail;
+  double save_steps = 0, save_secs = 0;                                // one of the two
+  external_state_policy external_state = external_state_policy::fail;  // for state that no position holds
   std::string task_type = "worker";
   int task_id = 0, num_worker_replicas = 1;
   step_mismatch mismatch = step_mismatch::warn;  // what happens if the input's step is not the model's
-  saver_options keep = {};
-  bool restore_newest = false;  // as in run_config
+  saver_options keep = {};                       // how many of its checkpoints are kept
+  bool restore_newest = false;                   // as in run_config
   saved_input restore_input = saved_input::required;
-  std::function<void(std::string_view)> log = {};  // gets warnings
+  std::function<void(std::string_view)> log = {};  // gets warnings; empty: stderr gets them
 };
 
 namespace detail {
@@ -191,6 +189,7 @@ public:
         saver_.restore_latest(list_, options_.model_dir,
                               {.restore_newest = options_.restore_newest, .restore_input = options_.restore_input});
     if (!found) return save(step);
+    detail::pass_warnings(*found, options_.log);
     if (found->step == step) saved_step_ = step, saved_at_ = clock_.elapsed();
     if (found->step == step || options_.mismatch == step_mismatch::ignore) return;
     const auto about =
@@ -198,7 +197,7 @@ public:
              ": elements are ", found->step < step ? "read again" : "left out");
     if (options_.mismatch == step_mismatch::fail)
       raise(status::failed_precondition, text(about, "; remove the later one of the two, or allow it"));
-    if (options_.log) options_.log(about);
+    detail::pass_warning(about, options_.log);
   }
   void after_run(std::int64_t step) {
     if (due(step)) save(step);

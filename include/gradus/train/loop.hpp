@@ -148,6 +148,7 @@ public:
     saves_->files().own(directory_of(settings_.prefix()));  // after an evaluation alone the list is not known yet
     refuse_others(fs_, settings_.directory, saves_->files().checkpoints(), saved_step_);
   }
+  bool saves_other_way(bool higher_is_better) const { return detail::saves_other_way(decision_, higher_is_better); }
   void read_again_later() { trusted_ = false; }
   void distrust_memory() {
     if (saved_step_ >= 0) trusted_ = false;
@@ -190,6 +191,8 @@ public:
       if (write_guard* g = saves_->guard()) steps.guard(g), told_ = steps.guarded();
     }
     made_before_ = saves_made_;
+    if constexpr (Composition::update_type::observes)
+      if (!std::exchange(told_of_estimates_, true)) warn_of(never_estimated);
     if (saves() && (saved_step_ < 0 || save_failed_)) save();
     stop_ = is_ended();  // a listener's stop at the first save is ignored
     hooks_.after_create_session();
@@ -346,7 +349,8 @@ private:
   std::optional<double> metric_;
   std::int64_t saves_made_ = 0, made_before_ = 0;  // of steps above 0
   std::int64_t steps_made_ = 0, left_out_ = 0;     // of all runs; those that changed nothing
-  bool measured_ = false, told_of_best_ = false, watched_ = false, save_failed_ = false, told_left_out_ = false;
+  bool measured_ = false, told_of_best_ = false, watched_ = false, save_failed_ = false, told_left_out_ = false,
+       told_of_estimates_ = false;
   std::string doubted_;
 
   bool has_files() const { return settings_.has_files(); }

@@ -82,15 +82,15 @@ struct session_supervisor_options {
 struct prepare_session_options {
   bool wait_for_checkpoint = false;
   double max_wait_secs = 7200;
-  bool start_standard_services = true;
+  bool start_standard_services = true;  // false: neither services nor queue runners start
 };
 struct stop_options {
-  bool close_summary_writer = true;
-  bool ignore_live_threads = false;
+  bool close_summary_writer = true;  // writes the end of the session and closes the event file
+  bool ignore_live_threads = false;  // true: threads that outlive the grace period are no error
 };
 struct managed_session_options {
-  bool start_standard_services = true;
-  bool close_summary_writer = true;
+  bool start_standard_services = true;  // false: neither services nor queue runners start
+  bool close_summary_writer = true;     // at the end of the session
 };
 
 class session_supervisor;

@@ -54,7 +54,7 @@ struct train_validation {
   // If true, a run that reached its last step, or that the rule ended, ends with the variables, slots and averages of
   // its best evaluation; only the step is not put back. The last checkpoint holds them.
   bool restore_best = false;
-  evaluate_options evaluation = {};
+  evaluate_options evaluation = {};  // of each evaluation; with `steps`, all read the same first batches
 };
 
 struct validated_train_options {
@@ -104,7 +104,7 @@ struct validation_calls {
 };
 
 // Raises invalid_argument for a validation that would keep the worst checkpoints.
-void check_validation(const train_validation& v, const keep_best& kept);
+void check_validation(const train_validation& v, const keep_best& kept, bool saves_other_way);
 // Raises invalid_argument for a schedule to which lower values are better where they are worse by the rule, or higher.
 [[noreturn]] void refuse_other_way(const stop_condition& c);
 
@@ -176,7 +176,7 @@ void trainer<Source, Policies...>::train(Dataset&& data, const validated_train_o
   if (validation_ == nullptr) validation_ = std::make_shared<detail::validation_state>();
   const train_validation& v = options.validation;
   detail::validation_calls calls;
-  detail::check_validation(v, config_.keep_checkpoint_best);
+  detail::check_validation(v, config_.keep_checkpoint_best, loop_.saves_other_way(v.stop_when.higher_is_better));
   calls.evaluate = [&] {
     loop_.settle_saves();                         // they read the validation's state, which is about to change
     if (v.evaluation.steps > 0) v.data.rewind();  // the same batches each time, as TensorFlow's input_fn gives them

@@ -96,8 +96,13 @@ GRADUS_BODY void refuse_other_way(const stop_condition& c) {
              "\" is; give both one direction (plateau_mode::", c.higher_is_better ? "max" : "min", ")"));
 }
 
-GRADUS_BODY void check_validation(const train_validation& v, const keep_best& kept) {
+GRADUS_BODY void check_validation(const train_validation& v, const keep_best& kept, bool saves_other_way) {
   const stop_condition& c = v.stop_when;
+  if (saves_other_way)
+    raise(status::invalid_argument,
+          text("validation: when_better saves at a ", c.higher_is_better ? "lower" : "higher",
+               " value, but by stop_when a ", c.higher_is_better ? "higher" : "lower", " \"", c.metric,
+               "\" is better; give when_better{.higher_is_better = ", c.higher_is_better ? "true" : "false", "}"));
   if (kept.count > 0 && kept.higher_is_better != c.higher_is_better)
     raise(status::invalid_argument, text("validation: keep_checkpoint_best keeps the checkpoints whose value is ",
                                          kept.higher_is_better ? "higher" : "lower", ", but by stop_when a ",

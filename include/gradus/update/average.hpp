@@ -1,4 +1,5 @@
-// An average is a copy of the parameters that follows them; evaluation uses it.
+// An average is a copy of the parameters that follows them. It does not change training; an evaluation or a predictor
+// with `use_averages` reads it in place of the parameters.
 #pragma once
 #include "../base/build.hpp"
 

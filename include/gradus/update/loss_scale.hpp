@@ -24,7 +24,7 @@ struct dynamic_loss_scale {
   double growth_factor = 2;     // after growth_interval good steps
   double backoff_factor = 0.5;  // after a bad one
   std::int64_t growth_interval = 2000;
-  double smallest = 1, largest = 0x1p60;
+  double smallest = 1, largest = 0x1p60;  // the scale stays between these
   static constexpr std::string_view called = "dynamic_loss_scale";
   static constexpr auto settings() {
     using line = setting<dynamic_loss_scale>;

@@ -37,8 +37,8 @@ struct early_stopping_options {
   std::optional<std::int64_t> run_every_steps = {};   // neither: every 60 seconds
   bool is_chief = true;                               // decides; false: only looks at the variable
   std::function<void(const std::string&)> sink = {};  // gets the reason of a stop, as a line
-  any_file_system files = {};
-  task_system tasks = {};
+  any_file_system files = {};                         // where eval_dir is
+  task_system tasks = {};                             // its clock is that of run_every_secs
 };
 
 class early_stopping_hook {

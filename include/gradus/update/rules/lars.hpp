@@ -40,8 +40,8 @@ struct lars {
   double epsilon = 0.0;                            // added to the denominator of trust
   bool use_nesterov = false;                       // look ahead along the sum
   lars_form form = lars_form::tensorflow;          // which denominator
-  sparse_mode sparse = sparse_mode::decay_all;     // of the optax form
-  std::array<std::string_view, 8> skip_list = {};  // parts of names, such as "bias"
+  sparse_mode sparse = sparse_mode::decay_all;     // of the optax form: lazy leaves rows without a gradient alone
+  std::array<std::string_view, 8> skip_list = {};  // variables with one of these in the name get trust 1 and no decay
 
   static constexpr auto settings() {
     using line = setting<lars>;
