@@ -64,6 +64,16 @@ TEST_CASE("rows_to_dense adds rows in order of arrival") {
   CHECK(from_bytes<float>(kernel_test::run(gather_ops{}, g, y, 0, feeds)) == std::vector<float>(15, 0.0f));
 }
 
+TEST_CASE("rows_to_dense of 8 bits wraps, as their sums do") {
+  graph g;
+  const value values = g.placeholder("v", {batch, 2}, uint8), ids = g.placeholder("i", {batch}, int32);
+  const value y = rows_to_dense(values, ids, {3, 2});
+  const std::map<int, kernel_test::bytes> feeds{{values.id, to_bytes<std::uint8_t>({200, 1, 100, 2, 7, 3})},
+                                                {ids.id, to_bytes<std::int32_t>({2, 2, 0})}};
+  CHECK(from_bytes<std::uint8_t>(kernel_test::run(gather_ops{}, g, y, 3, feeds)) ==
+        std::vector<std::uint8_t>{7, 3, 0, 0, 44, 3});
+}
+
 TEST_CASE("rows_to_dense of a wide row agrees with one sum per element") {
   kernel_test::lcg random;
   graph g;

@@ -2,6 +2,9 @@
 
 #include <doctest/doctest.h>
 
+#include <array>
+#include <bit>
+#include <limits>
 #include <string>
 
 #include "refused_graph.hpp"
@@ -146,4 +149,39 @@ TEST_CASE("refusals say what and where") {
           const value x = g.constant(1);
           g.add(double_card, {x, x});
         }) == "Double: takes 1 operands, got 2");
+}
+
+TEST_CASE("a whole number that a double would round is refused, and one that is a double is kept") {
+  graph g;
+  const auto held = [&](value v) {
+    const node& n = g.nodes[v.id];
+    return std::bit_cast<double>(std::array<int, 2>{g.ints[n.attr], g.ints[n.attr + 1]});
+  };
+  constexpr std::int64_t most = std::int64_t{1} << 53;
+  using whole = std::numeric_limits<std::int64_t>;
+  for (const std::int64_t n : {most, -most, most + 2, std::int64_t{1} << 60, whole::min()})
+    CHECK(static_cast<std::int64_t>(held(g.constant(n, int64))) == n);
+  CHECK(held(g.constant(std::uint64_t{1} << 62, int64)) == 0x1p62);
+  CHECK(held(g.constant(most + 1, float64)) == 0x1p53);  // as everywhere, float64 is rounded to
+  const char* const rounded = "constant: this whole number is beyond +-2^53 and would be rounded";
+  for (const std::int64_t n : {most + 1, -most - 1, whole::max(), whole::max() - 1, whole::min() + 1})
+    CHECK_THROWS_WITH_AS(g.constant(n, int64), doctest::Contains(rounded), invalid_argument);
+  for (const std::uint64_t n : {std::uint64_t{most} + 1, std::numeric_limits<std::uint64_t>::max()})
+    CHECK_THROWS_WITH_AS(g.constant(n, int64), doctest::Contains(rounded), invalid_argument);
+  constexpr auto refused_by_the_compiler = [] {
+    graph h;
+    h.constant((std::int64_t{1} << 53) + 1, int64);
+    return h.refusal.count > 0;
+  };
+  static_assert(refused_by_the_compiler());
+}
+
+TEST_CASE("a scope needs a name") {
+  CHECK(refusal_of([](graph& g) { const auto scope = g.name_scope(""); }) ==
+        "name_scope: the name is empty, and names in it would begin with \"/\"; give it a name");
+  static_assert([] {
+    graph g;
+    const auto outer = g.name_scope("outer"), none = g.name_scope("");
+    return g.name_of(g.variable("w", {}).id) == "outer/w" && g.refusal.count > 0;
+  }());
 }

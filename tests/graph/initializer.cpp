@@ -80,3 +80,27 @@ TEST_CASE("whole numbers and bools begin with 0, and are not drawn") {
   const value drawn = g.variable("weights", {2, 2});
   CHECK(from_words<variable_attr>(g.ints.first + g.nodes[drawn.id].attr).kind == initializer::variance_scaling);
 }
+
+TEST_CASE("a whole number that float32 cannot hold begins no variable of whole numbers") {
+  constexpr const char* rounded =
+      "variable \"n\" []: an initializer's number is float32, which cannot hold this whole number; give one that it "
+      "can, or assign the number, or begin with it as a tensor (variable_from)";
+  check<[](graph& g) { g.variable("n", {}, {.init = constant_initializer(16777217), .type = int64}); }>(rounded);
+  check<[](graph& g) { g.variable("n", {}, {.init = constant_initializer(-16777217.0), .type = int32}); }>(rounded);
+  check<[](graph& g) {
+    g.variable("n", {}, {.init = constant_initializer((std::int64_t{1} << 53) + 1), .type = int64});
+  }>(rounded);
+  check<[](graph& g) { g.variable("n", {}, {.init = constant_initializer(2147483647), .type = int32}); }>(rounded);
+  graph g;
+  const auto start = [&](const auto& number, dtype type) {
+    const value v = g.variable("v", {}, {.init = constant_initializer(number), .type = type});
+    return from_words<variable_attr>(g.ints.first + g.nodes[v.id].attr).a;
+  };
+  CHECK(start(16777216, int64) == 16777216.f);
+  CHECK(start(-33554436, int32) == -33554436.f);
+  CHECK(start(1e10, int64) == 1e10f);
+  CHECK(start(std::uint64_t{1} << 40, int64) == 0x1p40f);
+  CHECK(start(16777217, float32) == 16777216.f);  // settings are float32, and fractions are rounded too
+  CHECK(start(0.1, float64) == 0.1f);
+  CHECK(start(7u, uint8) == 7);
+}

@@ -97,8 +97,9 @@ with tempfile.TemporaryDirectory() as scratch:
         sys.exit(f"one file and the folder train differently: {losses}")
 
     edge = folder_of(os.path.join(one, "gradus_edge.hpp"), os.path.join(scratch, "edge"))
-    programs = sorted(set(glob.glob(os.path.join(root, "tests", "edge", "*.cpp"))) -
-                      {os.path.join(root, "tests", "edge", "lenet.cpp")})  # that one reads a file that another test makes
+    # lenet.cpp reads a file that another test makes; interpret.cpp has a stepper on the heap, which is in gradus.hpp alone.
+    programs = sorted(p for p in glob.glob(os.path.join(root, "tests", "edge", "*.cpp"))
+                      if os.path.basename(p) not in ("lenet.cpp", "interpret.cpp"))
     if not long:
         programs = [programs[draw % len(programs)]]
     for source in programs:

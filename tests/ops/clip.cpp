@@ -224,6 +224,29 @@ TEST_CASE("the compiler and the program build one graph") {
   CHECK(every_clip() == compiled);
 }
 
+TEST_CASE("the ends of int64 are no bounds; others that a double would round are refused") {
+  using whole = std::numeric_limits<std::int64_t>;
+  const std::vector<std::int64_t> numbers{whole::min(), -7, 0, 9, whole::max()};
+  const auto clipped = [&](clip::bound low, clip::bound high) {
+    graph g;
+    const value x = g.placeholder("x", {5}, int64);
+    return compute<std::int64_t>(g, clip::by_value(x, low, high), {{x, numbers}});
+  };
+  using list = std::vector<std::int64_t>;
+  CHECK(clipped(whole::min(), whole::max()) == numbers);
+  CHECK(clipped(-5, whole::max()) == list{-5, -5, 0, 9, whole::max()});
+  CHECK(clipped(whole::min(), 5) == list{whole::min(), -7, 0, 5, 5});
+  CHECK(clipped(0, std::numeric_limits<std::uint64_t>::max()) == list{0, 0, 0, 9, whole::max()});
+  CHECK(clipped(whole::min(), whole::min()) == list(5, whole::min()));
+  check<[](graph& g) { clip::by_value(g.placeholder("x", {3}, int64), 0, (std::int64_t{1} << 53) + 1); }>(
+      "constant: this whole number is beyond +-2^53 and would be rounded, since a graph keeps its numbers as double; "
+      "feed "
+      "it to a placeholder of int64, or cast it, static_cast<double>(n), where the nearest double will do");
+  check<[](graph& g) { clip::by_value(g.placeholder("x", {3}, int64), whole::max(), whole::max()); }>(
+      "constant: int64 cannot hold this number; cast the tensor that it stands beside, or give a whole number in the "
+      "range of int64");
+}
+
 TEST_CASE("what clips refuse") {
   check<[](graph& g) {
     clip::by_value(g.placeholder("x", {3}), g.placeholder("lo", {2, 3}), 1.0);

@@ -1,8 +1,9 @@
 #include <gradus/ops/elementwise.hpp>
+#include <gradus/ops/model.hpp>
 
-#include "refusal.hpp"
-
+#include "both_ways.hpp"
 #include "compute.hpp"
+#include "refusal.hpp"
 
 using namespace gradus;
 using ops_test::compute;
@@ -186,4 +187,80 @@ TEST_CASE(
   CHECK((x / 255.0).type() == float32);
   CHECK((1 / x).type() == float32);
   CHECK(g.constant(0.5, boolean).type() == boolean);
+}
+
+namespace {
+// Equality of bools alone, in a sweep with others of its type, in one of float64, broadcast, and in front of a sum.
+constexpr auto equality_of_bools = [](graph& g) {
+  const value a = g.placeholder("a", {batch, 2}, boolean), b = g.placeholder("b", {batch, 2}, boolean);
+  const value one = g.placeholder("one", {2}, boolean), x = g.placeholder("x", {batch, 2});
+  const value same = equal(a, b), other = not_equal(a, one);
+  const value both = logical_and(same, not_equal(equal(a, one), g.constant(0, boolean)));
+  return model_spec{.predictions = {{"same", same},
+                                    {"other", other},
+                                    {"both", both},
+                                    {"chosen", select(equal(b, one), x, x * 2.0)},
+                                    {"doubles", select(equal(a, b), cast(x, float64), g.constant(-1, float64))},
+                                    {"many", reduce_sum(cast(not_equal(a, b), float32))}}};
+};
+}  // namespace
+
+TEST_CASE("bools are equal or not: compiled, interpreted, fused") {
+  const std::vector<std::uint8_t> a{0, 1, 1, 0, 1, 1}, b{0, 0, 1, 1, 1, 0}, one{1, 0}, x{1, 2, 3, 4, 5, 6};
+  const auto got = ops_test::both_ways<equality_of_bools>(3, {{"a", a}, {"b", b}, {"one", one}, {"x", x}});
+  using ops_test::number_at;
+  float many = 0;
+  for (std::size_t i = 0; i < 6; ++i) {
+    CAPTURE(i);
+    const bool same = a[i] == b[i], like_one = a[i] == one[i % 2], other_like_one = b[i] == one[i % 2];
+    const auto number = static_cast<float>(x[i]);
+    CHECK(number_at<std::uint8_t>(got, 0, i) == same);
+    CHECK(number_at<std::uint8_t>(got, 1, i) == !like_one);
+    CHECK(number_at<std::uint8_t>(got, 2, i) == (same && like_one));
+    CHECK(number_at<float>(got, 3, i) == (other_like_one ? number : 2 * number));
+    CHECK(number_at<double>(got, 4, i) == (same ? double(number) : -1));
+    many += same ? 0.f : 1.f;
+  }
+  CHECK(number_at<float>(got, 5, 0) == many);
+  // they have no order, and 16 bits stay what they were
+  check<[](graph& g) { greater(g.placeholder("a", {3}, boolean), g.placeholder("b", {3}, boolean)); }>(
+      "Greater: takes numbers, got bool; use cast (a[3], b[3])");
+  check<[](graph& g) { equal(g.placeholder("a", {3}, bfloat16), g.placeholder("b", {3}, bfloat16)); }>(
+      "Equal: bfloat16 is stored and not computed with; cast to float32, and back (a[3], b[3])");
+  check<[](graph& g) { not_equal(g.placeholder("a", {3}, boolean), g.placeholder("b", {3})); }>(
+      "NotEqual: operands must have one dtype, got bool and float32; use cast (a[3], b[3])");
+}
+
+TEST_CASE("a number beside a tensor: second, and first where the op is an operator") {
+  graph g;
+  const value x = g.placeholder("x", {4}), n = g.placeholder("n", {4}, int32);
+  const std::vector<float> numbers{-1, 0.5f, 2, 3};
+  const std::vector<std::int32_t> whole{-7, 0, 2, 9};
+  const auto of_x = [&](value y) { return compute<float>(g, cast(y, float32), {{x, numbers}, {n, whole}}); };
+  using list = std::vector<float>;
+  CHECK(of_x(add(x, 1)) == list{0, 1.5f, 3, 4});
+  CHECK(of_x(add(1.0, x)) == list{0, 1.5f, 3, 4});
+  CHECK(of_x(subtract(x, 0.5)) == list{-1.5f, 0, 1.5f, 2.5f});
+  CHECK(of_x(subtract(0.5, x)) == list{1.5f, 0, -1.5f, -2.5f});
+  CHECK(of_x(multiply(x, 2.f)) == list{-2, 1, 4, 6});
+  CHECK(of_x(multiply(2, x)) == list{-2, 1, 4, 6});
+  CHECK(of_x(divide(x, 2.0)) == list{-0.5f, 0.25f, 1, 1.5f});
+  CHECK(of_x(divide(1, x)) == list{-1, 2, 0.5f, 1 / 3.f});
+  CHECK(of_x(divide(n, 2)) == list{-3, 0, 1, 4});
+  CHECK(of_x(squared_difference(x, 1)) == list{4, 0.25f, 1, 4});
+  CHECK(of_x(greater_equal(x, 2)) == list{0, 0, 1, 1});
+  CHECK(of_x(less_equal(x, 0.5)) == list{1, 1, 0, 0});
+  CHECK(of_x(equal(x, 0.5)) == list{0, 1, 0, 0});
+  CHECK(of_x(not_equal(n, 2)) == list{1, 1, 0, 1});
+  const auto refused = [&](auto build) { CHECK_THROWS_AS(build(), invalid_argument); };
+  refused([&] { add(n, 0.5); });
+  refused([&] { subtract(0.5, n); });
+  refused([&] { multiply(n, 0.5); });
+  refused([&] { divide(n, 2.0); });  // would be 3 for 7, as whole numbers
+  refused([&] { divide(1.0, n); });
+  refused([&] { squared_difference(n, 0.5); });
+  refused([&] { greater_equal(n, 2.5); });
+  refused([&] { less_equal(n, 2.5); });
+  refused([&] { equal(n, 2.5); });
+  refused([&] { not_equal(n, 3e9); });
 }

@@ -164,3 +164,24 @@ TEST_CASE("what look-ups refuse") {
                             {.weights = g.placeholder("w", {batch})});
   }>("embedding_lookup_sparse: needs weights like the ids, [batch, 2] of float32, got [batch] of float32");
 }
+
+namespace {
+// A number that names the ops in their order, with an empty name for each column.
+constexpr std::uint64_t order_of_ops() {
+  graph g;
+  const value ids = g.placeholder("ids", {batch, 3}, int64), w = g.placeholder("w", {batch, 3});
+  sparse_embedding(ids, {.name = {}, .num_buckets = 7, .dimension = 2, .weights = w});
+  sparse_linear(ids, {.name = {}, .num_buckets = 7});
+  if (g.find("embedding/embedding_weights") < 0 || g.find("linear/weights") < 0) return 0;
+  std::uint64_t h = 14695981039346656037u;
+  for (const node& n : g.nodes)
+    for (const char c : n.op->name) h = (h ^ static_cast<unsigned char>(c)) * 1099511628211u;
+  return h;
+}
+}  // namespace
+
+TEST_CASE("the compiler and the program make the ops of a look-up in one order; an empty name is the default") {
+  static constexpr std::uint64_t compiled = order_of_ops();
+  static_assert(compiled != 0);
+  CHECK(order_of_ops() == compiled);
+}

@@ -38,6 +38,12 @@ TEST_CASE("what rows by number refuse") {
   check<[](graph& g) {
     rows_to_dense(g.placeholder("v", {batch, 3}), g.placeholder("i", {batch}, int32), {5, 4});
   }>("RowsToDense: values [batch, 3] at rows [batch] do not fit a table [5, 4] (v[batch, 3], i[batch])");
+  check<[](graph& g) {
+    rows_to_dense(g.placeholder("v", {batch, 3}, bfloat16), g.placeholder("i", {batch}, int32), {5, 3});
+  }>("RowsToDense: bfloat16 is stored and not computed with; cast to float32, and back (v[batch, 3], i[batch])");
+  check<[](graph& g) {
+    rows_to_dense(g.placeholder("v", {batch, 3}, boolean), g.placeholder("i", {batch}, int64), {5, 3});
+  }>("RowsToDense: takes numbers, got bool; use cast (v[batch, 3], i[batch])");
   check<[](graph& g) { one_hot(g.placeholder("i", {batch}, int32), 0); }>(
       "OneHot: needs a depth > 0 and a free axis, got depth 0 (i[batch], [], [])");
   check<[](graph& g) { one_hot(g.placeholder("x", {batch}), 3); }>(

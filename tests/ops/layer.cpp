@@ -51,6 +51,21 @@ static_assert([] {
          has(g, "depthwise_conv2d_1/depthwise_kernel", {3, 3, 6, 1}, false) && g.find("depthwise_conv2d_1/bias") < 0 &&
          w.dims() == shape{batch, 2, 2, 6} && w.type() == float64;
 }());
+// An empty name stands for each layer's default.
+static_assert([] {
+  graph g;
+  const value ids = g.placeholder("ids", {batch, 6}, int64), images = g.placeholder("images", {batch, 8, 8, 3});
+  const value e = embedding(ids, {.input_dim = 9, .output_dim = 8, .name = {}});
+  const value a = multi_head_attention(batch_norm(layer_norm(e, {.name = {}}), {.name = ""}), {.name = ""});
+  dense(dense(a, {.units = 3, .name = {}}), {.units = 3, .name = std::string_view("")});
+  conv2d(images, {.filters = 2, .name = {}}), depthwise_conv2d(images, {.name = {}});
+  const value one = g.placeholder("one", {1, 1, 24}), at = g.placeholder("at", {}, int32);
+  cached_attention(one, at, {.time = 4, .name = {}});
+  return has(g, "embedding/embeddings", {9, 8}) && has(g, "layer_norm/gamma", {8}) &&
+         has(g, "batch_normalization/gamma", {8}) && has(g, "multi_head_attention/qkv/kernel", {8, 24}) &&
+         has(g, "dense/kernel", {8, 3}) && has(g, "dense_1/kernel", {3, 3}) && has(g, "conv2d/kernel", {3, 3, 3, 2}) &&
+         has(g, "depthwise_conv2d/depthwise_kernel", {3, 3, 3, 1}) && g.find("cache") >= 0 && g.refusal.empty();
+}());
 static_assert([] {
   graph g;
   const value ids = g.placeholder("ids", {batch, 6}, int64);

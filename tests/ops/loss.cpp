@@ -41,6 +41,17 @@ static_assert([] {
   return losses::mean_squared_error(i, i).type() == float32 && losses::mean_squared_error(i, d).type() == float64;
 }());
 
+// .name is the scope of each, TensorFlow's name if it is empty; a loss that is weighted within another opens none.
+static_assert([] {
+  graph g;
+  const value y = g.placeholder("y", {batch, 3}), p = g.placeholder("p", {batch, 3});
+  const value given = losses::compute_weighted_loss(p, {.weights = 2.0, .name = "mine"}),
+              own = losses::compute_weighted_loss(p), within = losses::mean_squared_error(y, p, {.name = "fit"});
+  const auto scope_of = [&](value v) { return g.text_at(g.nodes[v.id].scope); };
+  return scope_of(given) == "mine/" && scope_of(own) == "weighted_loss/" && scope_of(within) == "fit/" &&
+         g.refusal.empty();
+}());
+
 TEST_CASE("what losses refuse") {
   check<[](graph& g) {
     losses::softmax_cross_entropy(g.placeholder("y", {batch, 3}), g.placeholder("x", {batch, 3}), 10);

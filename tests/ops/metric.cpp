@@ -1,8 +1,9 @@
 #include "../golden/golden.hpp"
+#include "both_ways.hpp"
 #include "refusal.hpp"
 
 #include <gradus/cpu/device.hpp>
-#include <gradus/ops/metric.hpp>
+#include <gradus/ops/model.hpp>
 #include <gradus/run/session.hpp>
 
 #include <map>
@@ -350,6 +351,69 @@ TEST_CASE("accuracy compares classes in a type that holds them all: uint8 beside
   const std::vector<std::uint8_t> counts{0, 1, 2, 0};
   CHECK(t.run(by_bools, {{label, counts}, {yes, std::span<const bool>(truth)}}).first == 0.5);
 }
+
+namespace {
+constexpr auto accuracies_of_bools = [](graph& g) {
+  const value yes = g.placeholder("yes", {batch}, boolean), said = g.placeholder("said", {batch}, boolean);
+  const value logits = g.placeholder("logits", {batch, 2});
+  return model_spec{.predictions = {{"of_logits", accuracy(yes, logits).batch_result},
+                                    {"of_bools", accuracy(yes, said).batch_result},
+                                    {"zeros", zero_fraction(yes)}}};
+};
+}  // namespace
+
+TEST_CASE("accuracy of bools beside bools and beside two logits, compiled and interpreted, over batches") {
+  const ops_test::fed feeds{{"yes", {1, 0, 1, 1}}, {"said", {1, 1, 0, 1}}, {"logits", {0, 1, 0, 1, 5, 9, 3, 2}}};
+  const auto got = ops_test::both_ways<accuracies_of_bools>(4, feeds);  // the logits' largest: 1 1 1 0
+  for (std::size_t k = 0; k < 3; ++k) CHECK(ops_test::number_at<float>(got, k, 0) == (k < 2 ? 0.5f : 0.25f));
+  stream t;
+  graph& g = t.g;
+  const value yes = g.placeholder("yes", {batch}, boolean), logits = g.placeholder("logits", {batch, 2});
+  const metric m = accuracy(yes, logits), swapped = accuracy(logits, yes);
+  t.start();
+  const bool first[] = {true, false}, second[] = {false};
+  const std::vector<float> large{0, 1, 0, 1}, small{2, 1};
+  for (const metric& one : {m, swapped}) {
+    CHECK(t.run(one, {{logits, large}, {yes, std::span<const bool>(first)}}).first == 0.5);
+    CHECK(t.run(one, {{logits, small}, {yes, std::span<const bool>(second)}}) ==
+          std::pair{static_cast<double>(2 / 3.f), 1.0});
+  }
+}
+
+// docs/losses.md: float64 if an operand is, also where operands are only counted or compared.
+static_assert([] {
+  graph g;
+  const value d = g.placeholder("d", {batch}, float64), f = g.placeholder("f", {batch}),
+              k = g.placeholder("k", {batch}, int32), rows = g.placeholder("rows", {batch, 3}, float64);
+  using namespace metrics;
+  const metric doubles[] = {mean(d),
+                            mean(f, {.weights = d}),
+                            accuracy(k, rows),
+                            accuracy(rows, k),
+                            accuracy(d, d),
+                            accuracy(k, k, {.weights = d}),
+                            precision(d, f),
+                            recall(f, d),
+                            precision(k, k, {.weights = d}),
+                            metrics::mean_squared_error(d, f),
+                            root_mean_squared_error(f, f, {.weights = d}),
+                            precision_at_thresholds(k, d, {0.5}),
+                            recall_at_thresholds(d, f, {0.5}),
+                            auc(d, f),
+                            auc(k, f, {.weights = d}),
+                            auc(k, d, {.curve = curve::pr})};
+  for (const metric& m : doubles)
+    if (m.result.type() != float64 || m.update.type() != float64 || m.batch_result.type() != float64) return false;
+  const metric singles[] = {accuracy(k, rows, {.type = float32}),
+                            precision(d, d, {.type = float32}),
+                            auc(k, d, {.type = float32}),
+                            auc(k, f),
+                            accuracy(k, k),
+                            recall(f, k)};
+  for (const metric& m : singles)
+    if (m.result.type() != float32) return false;
+  return g.refusal.empty();
+}());
 
 TEST_CASE("accuracy of logits takes the largest, the first of equals; predictions outside [0, 1] fail") {
   stream t;

@@ -73,6 +73,10 @@ TEST_CASE("long sums keep their digits; ties, integers, sizes") {
 }
 
 TEST_CASE("what reductions refuse") {
+  check<[](graph& g) { size_of(g.placeholder("x", {300}), uint8); }>(
+      "Size: counts in float32, float64, int32 or int64, not in uint8 (x[300])");
+  check<[](graph& g) { size_of(g.placeholder("x", {3}), boolean); }>(
+      "Size: counts in float32, float64, int32 or int64, not in bool (x[3])");
   check<[](graph& g) { reduce_sum(g.placeholder("x", {batch, 3}), {2}); }>("axis 2 is outside [batch, 3]");
   check<[](graph& g) { reduce_mean(g.placeholder("x", {3}, boolean)); }>(
       "Mean: takes numbers, got bool; use cast (x[3])");

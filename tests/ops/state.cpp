@@ -40,4 +40,18 @@ TEST_CASE("what writes refuse") {
       "AssignAdd: the value must be [2], got [] (v[2], [])");
   check<[](graph& g) { assign_sub(g.variable("v", {2}), g.constant(1, float64, {2})); }>(
       "AssignSub: the value must be float32, got float64 (v[2], [2])");
+  // an assigned value is copied; a sum is computed, and in these types nothing is
+  check<[](graph& g) {
+    const value v = g.variable("v", {2}, {.init = zeros, .type = bfloat16});
+    assign(v, g.constant(1, bfloat16, {2}));
+    assign_add(v, g.constant(1, bfloat16, {2}));
+  }>("AssignAdd: bfloat16 is stored and not computed with; cast to float32, and back (v[2], [2])");
+  check<[](graph& g) {
+    assign_sub(g.variable("v", {2}, {.init = zeros, .type = float16}), g.constant(1, float16, {2}));
+  }>("AssignSub: float16 is stored and not computed with; cast to float32, and back (v[2], [2])");
+  check<[](graph& g) {
+    const value v = g.variable("v", {2}, {.init = zeros, .type = boolean});
+    assign(v, g.constant(1, boolean, {2}));
+    assign_add(v, g.constant(1, boolean, {2}));
+  }>("AssignAdd: takes numbers, got bool; use cast (v[2], [2])");
 }

@@ -73,7 +73,7 @@ struct op_kernel<&cards::rows_to_dense> {  // divided by columns, so that every 
   static constexpr bool divides = true;
   template <class A, class S>
   static void run(const S& s, std::byte* const* a) {
-    dispatch_type<0, float, double, std::int32_t, std::int64_t>(s, [&]<class T>() {
+    dispatch_type<0, float, double, std::int32_t, std::int64_t, std::uint8_t>(s, [&]<class T>() {
       dispatch_type<2, std::int32_t, std::int64_t>(s, [&]<class Index>() {
         const std::int64_t width = s.raw(1) == 0 ? 0 : s.dim(1), rows = s.raw(2) == 0 ? 0 : s.dim(2);
         const index_range mine = s.share(width, 64);

@@ -25,8 +25,8 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// An arithmetic says how much the result may depend on the machine. `fast` uses the fused multiply-add where the
-// machine has one; `portable` never does, and so gives the same bits on every IEEE 754 machine.
+// `fast` uses fused multiply-add where the processor has it, so the last bits may differ between machines. An
+// arithmetic says how much the result may depend on the machine.
 struct fast {
   using policy_for = kind::arithmetic;
   static constexpr bool fuses = true;

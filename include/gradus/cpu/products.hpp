@@ -23,6 +23,8 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
+// `products<cblas>` (cpu/cblas.hpp) and `products<onednn>` (cpu/onednn.hpp) give large matrix products to that library,
+// whose bits they then have.
 template <class Library, arithmetic A = fast>
 struct products : A {
   using product_library = Library;

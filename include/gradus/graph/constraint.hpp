@@ -67,7 +67,6 @@ constexpr constraint clip_values(double low, double high) {
 // epsilon is 1e-7.
 //
 // Sets w to w / (epsilon + norm) (UnitNorm).
-// w / (epsilon + norm) (UnitNorm).
 constexpr constraint unit_norm(const axis_set& axes = 0) { return detail::over_axes(constraint::unit, 0, 1, 1, axes); }
 // Sets w to w min(norm, max_value) / (epsilon + norm) (MaxNorm): this also shrinks values that are short enough, by
 // epsilon / norm.

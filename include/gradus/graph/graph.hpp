@@ -76,7 +76,8 @@ struct graph {
     return leaf(placeholder_card, name.empty() ? "Placeholder" : name, dims, type, nullptr, 0);
   }
   // Returns memory that lasts between steps. It is named in its scope ("Variable" if the name is empty), and the name
-  // is made unique as TensorFlow does: w, w_1, ...
+  // is made unique as TensorFlow does: w, w_1, ... Names that differ only in case are different names; in TensorFlow
+  // 1.15, W beside w is W_1.
   [[gnu::cold]] constexpr value variable(std::string_view name, const shape& dims, variable_options o = {}) {
     if (!is_float(o.type) && !is_16_bit_float(o.type) && o.init.kind == initializer::variance_scaling)
       o.init = zeros;  // as in TensorFlow, numbers that are not drawn begin with 0
@@ -98,6 +99,13 @@ struct graph {
     if (!can_hold(type, fill)) fill = refuse_number(type);
     const auto bits = std::bit_cast<std::array<int, 2>>(fill);
     return leaf(constant_card, {}, dims, type, bits.data(), 2);
+  }
+  // A graph keeps its numbers as double: a whole number of 64 bits that this would change is refused for int64.
+  template <class N>
+    requires(std::is_integral_v<N> && sizeof(N) == sizeof(std::int64_t))
+  constexpr value constant(N fill, dtype type = float32, const shape& dims = {}) {
+    if (type == int64 && !detail::fits_in_bits(fill, 53)) fill = 0, refuse_rounded();
+    return constant(static_cast<double>(fill), type, dims);
   }
   constexpr value constant(std::initializer_list<double> list, const shape& dims, dtype type = float32) {
     return constant(std::span<const double>(list.begin(), list.size()), dims, type);
@@ -168,7 +176,10 @@ struct graph {
     int previous_;
   };
   // The scope is unique among its siblings: the second "tower" is "tower_1".
-  constexpr scope name_scope(std::string_view name) { return {scope_, names.unique(scope_, name, true)}; }
+  constexpr scope name_scope(std::string_view name) {
+    if (name.empty()) refuse("name_scope: the name is empty, and names in it would begin with \"/\"; give it a name");
+    return {scope_, name.empty() ? scope_ : names.unique(scope_, name, true)};
+  }
   // Takes one of TensorFlow's device strings: "/job:ps/task:0/device:CPU:0".
   constexpr scope device(std::string_view name) { return {device_, intern(name)}; }
   // Takes a function that is called with each node (placed_op.hpp).
@@ -265,6 +276,11 @@ private:
            "in the range of ",
            type);
     return 0;
+  }
+  [[gnu::cold, gnu::noinline]] constexpr void refuse_rounded() {
+    refuse(
+        "constant: this whole number is beyond +-2^53 and would be rounded, since a graph keeps its numbers as double; "
+        "feed it to a placeholder of int64, or cast it, static_cast<double>(n), where the nearest double will do");
   }
   constexpr value made(const node& n) {
     nodes.push(n);

@@ -2,8 +2,14 @@
 // shape.
 //
 // The random streams are not TensorFlow's: an element is a pure function of (seed of the run, the variable's name, its
-// place), the same on every machine. Settings are float32, as they are in TensorFlow's graphs.
+// place), the same on every machine. Settings are float32, whatever the variable's dtype, where TensorFlow's have the
+// variable's: a variable of float64 gets the float32's value (0.1 is 0.100000001490116 there).
 #pragma once
+#include "../base/build.hpp"
+
+#include <cstdint>
+#include <type_traits>
+
 #include "../base/dtype.hpp"
 #include "../base/math.hpp"
 #include "../base/shape.hpp"
@@ -19,9 +25,31 @@ struct initializer {
   float a = 0, b = 0;
   int fan = fan_average;
   int distribution = truncated_normal;  // of variance_scaling: uniform, normal or truncated_normal
+  bool rounded = false;                 // constant: the whole number that was given is not a
 };
 inline constexpr initializer zeros{}, ones{.a = 1};
-constexpr initializer constant_initializer(float v) { return {.a = v}; }
+namespace detail {
+// Returns whether a number with so many bits of precision can be n.
+template <class N>
+constexpr bool fits_in_bits(N n, int bits) {
+  auto m = static_cast<std::uint64_t>(n);
+  if (n < N(0)) m = 0 - m;
+  while (m != 0 && m % 2 == 0) m /= 2;
+  return m < std::uint64_t{1} << bits;
+}
+}  // namespace detail
+// Begins with this number everywhere. A whole number that float32 cannot hold is refused for a variable of whole
+// numbers: 16777217 would begin as 16777216.
+template <class N>
+  requires std::is_arithmetic_v<N>
+constexpr initializer constant_initializer(N v) {
+  initializer i{.a = static_cast<float>(v)};
+  if constexpr (std::is_integral_v<N>)
+    i.rounded = !detail::fits_in_bits(v, 24);
+  else
+    i.rounded = can_hold(int64, static_cast<double>(v)) && static_cast<double>(i.a) != static_cast<double>(v);
+  return i;
+}
 // Draws from [low, high), as tf.random_uniform_initializer(minval, maxval).
 constexpr initializer random_uniform(float low, float high) {
   return {.kind = initializer::uniform, .a = low, .b = high};
@@ -83,6 +111,9 @@ constexpr const char* initializer_problem(const initializer& i, const shape& dim
   if (!is_float(type) && !is_16_bit_float(type) && draws)
     return "only numbers of 32 or 64 bits with a fraction are drawn; begin with zeros or a constant, or with a cast of "
            "float32 (variable_from)";
+  if (i.kind == initializer::constant && i.rounded && !is_float(type) && !is_16_bit_float(type))
+    return "an initializer's number is float32, which cannot hold this whole number; give one that it can, or assign "
+           "the number, or begin with it as a tensor (variable_from)";
   if (i.kind == initializer::constant && !can_hold(type, static_cast<double>(i.a)))
     return "the constant is no number of this type";
   switch (i.kind) {

@@ -23,7 +23,7 @@ namespace trait {
 inline constexpr unsigned elementwise = 1;   // one formula for every element; operands broadcast as in NumPy
 inline constexpr unsigned leaf = 2;          // no operands: placeholder, variable, constant
 inline constexpr unsigned keeps = 4;         // has an effect: never removed, never merged with an equal node
-inline constexpr unsigned writes = 8;        // its result is operand 0's memory, unchanged: reshape, identity
+inline constexpr unsigned writes = 8;        // changes operand 0, a variable, whose memory its result is: assign
 inline constexpr unsigned view = 16;         // its result is operand 0's memory, unchanged: reshape, identity
 inline constexpr unsigned blocks = 32;       // no gradient passes: the operands get None
 inline constexpr unsigned session = 64;      // run by the session, not by a kernel: updates, the global norm

@@ -77,7 +77,7 @@ constexpr value cached_attention(value packed, value position, const cached_atte
     return packed;
   }
   const detail::attention_attr a{o.heads, 1};
-  const value cache = g.variable(o.name, {o.sequences, 2, s[2] / 3, o.time},
+  const value cache = g.variable(detail::layer_name(o), {o.sequences, 2, s[2] / 3, o.time},
                                  {.init = zeros, .trainable = false, .local = true, .type = packed.type()});
   const value filled = g.add_with(cards::remember, {cache, packed, position}, a);
   const value weights = g.add_with(cards::cached_weights, {packed, filled, position}, a);

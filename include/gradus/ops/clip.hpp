@@ -11,6 +11,7 @@
 #pragma once
 #include "../base/build.hpp"
 
+#include <cstdint>
 #include <limits>
 #include <span>
 #include <type_traits>
@@ -23,10 +24,19 @@ namespace gradus::inline GRADUS_BUILD::clip {
 struct bound {
   value tensor;
   double number = 0;
+  std::int64_t whole_number = 0;
   bool is_number = true, whole = false;
+  int end = 0;  // 1: no int64 is above it, -1: none is below it
   template <class N>
     requires std::is_arithmetic_v<N>
-  constexpr bound(N n) : number(static_cast<double>(n)), whole(std::is_integral_v<N>) {}
+  constexpr bound(N n) : number(static_cast<double>(n)), whole(std::is_integral_v<N>) {
+    if constexpr (std::is_integral_v<N>) {
+      using whole_numbers = std::numeric_limits<std::int64_t>;
+      whole_number = static_cast<std::int64_t>(n);
+      const bool over = n > N(0) && (whole_number < 0 || whole_number == whole_numbers::max());
+      end = over ? 1 : whole_number == whole_numbers::min() ? -1 : 0;
+    }
+  }
   constexpr bound(value t) : tensor(t), is_number(false) {}
 };
 
@@ -49,8 +59,12 @@ constexpr bool fit(std::string_view name, value t, const bound& b) {
   return false;
 }
 constexpr value tensor_of(value t, const bound& b) {
-  return b.is_number ? t.g->constant(b.number, t.type()) : b.tensor;
+  if (!b.is_number) return b.tensor;
+  return b.whole && b.end == 0 ? t.g->constant(b.whole_number, t.type()) : t.g->constant(b.number, t.type());
 }
+// Returns whether a bound at this end of int64 is none. (A graph cannot hold the largest int64: as a double it is
+// 2^63.)
+constexpr bool unbounded(value t, const bound& b, int end) { return b.is_number && b.end == end && t.type() == int64; }
 constexpr bool floats(std::string_view name, value t) {
   if (is_float(t.type())) return true;
   t.g->refuse(name, ": takes float32 or float64, got ", t.type(), "; use cast");
@@ -92,13 +106,15 @@ constexpr value least(value a, value b) { return select(less(a, b), a, b); }
 }  // namespace detail
 
 // Returns max(min(t, high), low): low > high gives low everywhere, NaN stays NaN. At a bound the gradient is passed to
-// t. A tensor of integers takes whole numbers as bounds.
+// t. A tensor of integers takes whole numbers as bounds; the least int64 as low, and the largest as high, are none.
 constexpr value by_value(value t, bound low, bound high) {
   if (!detail::fit("clip_by_value", t, low) || !detail::fit("clip_by_value", t, high)) return t;
   const auto scope = t.g->name_scope("clip_by_value");
-  const value hi = detail::tensor_of(t, high), lo = detail::tensor_of(t, low);
-  const value cut = select(greater(t, hi), hi, t);
-  return select(less(cut, lo), lo, cut);
+  value hi, lo;
+  if (!detail::unbounded(t, high, 1)) hi = detail::tensor_of(t, high);
+  if (!detail::unbounded(t, low, -1)) lo = detail::tensor_of(t, low);
+  const value cut = hi ? select(greater(t, hi), hi, t) : t;
+  return lo ? select(less(cut, lo), lo, cut) : cut;
 }
 
 // Returns (t c) / max(n, c), where n is the L2 norm over the axes (none given: over all; negative: from the back). n =

@@ -7,7 +7,7 @@ namespace gradus::inline GRADUS_BUILD {
 
 // ---- shapes
 namespace detail {
-constexpr void infer_numbers(inference& r) {
+constexpr void infer_alike(inference& r) {
   r.type = r.in_type(0), r.dims = r.in(0);
   for (int i = 1; i < r.count; ++i) {
     if (r.in_type(i) != r.type)
@@ -16,6 +16,9 @@ constexpr void infer_numbers(inference& r) {
     if (!broadcast(r.dims, r.in(i), both)) return r.refuse("shapes ", r.dims, " and ", r.in(i), " do not broadcast");
     r.dims = both;
   }
+}
+constexpr void infer_numbers(inference& r) {
+  infer_alike(r);
   refuse_no_numbers(r);
 }
 constexpr void infer_floats(inference& r) {
@@ -36,6 +39,12 @@ constexpr void infer_floats_apart(inference& r) {
 }
 constexpr void infer_comparison(inference& r) {
   infer_numbers(r);
+  r.type = boolean;
+}
+// Bools have no order, and are equal or not.
+constexpr void infer_equality(inference& r) {
+  infer_alike(r);
+  if (r.type != boolean) refuse_no_numbers(r);
   r.type = boolean;
 }
 constexpr void infer_logical(inference& r) {
@@ -119,7 +128,7 @@ inline constexpr card add{"Add", 2, e, infer_numbers, grad_add}, sub{"Sub", 2, e
     squared_difference{"SquaredDifference", 2, e, infer_numbers, grad_squared_difference},
     greater{"Greater", 2, blocked, infer_comparison}, greater_equal{"GreaterEqual", 2, blocked, infer_comparison},
     less{"Less", 2, blocked, infer_comparison}, less_equal{"LessEqual", 2, blocked, infer_comparison},
-    equal{"Equal", 2, blocked, infer_comparison}, not_equal{"NotEqual", 2, blocked, infer_comparison},
+    equal{"Equal", 2, blocked, infer_equality}, not_equal{"NotEqual", 2, blocked, infer_equality},
     logical_and{"LogicalAnd", 2, blocked, infer_logical}, logical_or{"LogicalOr", 2, blocked, infer_logical};
 // one operand
 inline constexpr card neg{"Neg", 1, e, infer_numbers, grad_neg}, exp{"Exp", 1, e, infer_floats, grad_exp},
@@ -153,6 +162,8 @@ inline constexpr card tanh_grad{"TanhGrad", 2, e, infer_floats, grad_tanh_grad},
 constexpr value add(value a, value b) { return a.g->add(cards::add, {a, b}); }
 constexpr value subtract(value a, value b) { return a.g->add(cards::sub, {a, b}); }
 constexpr value multiply(value a, value b) { return a.g->add(cards::mul, {a, b}); }
+// Returns a / b. Two tensors of whole numbers are divided toward zero, and what is divided by 0 is 0; in TensorFlow's
+// Python / of whole numbers is their true quotient: cast(a, float64) / cast(b, float64).
 constexpr value divide(value a, value b) { return a.g->add(cards::div, {a, b}); }
 constexpr value pow(value a, value b) { return a.g->add(cards::pow, {a, b}); }
 constexpr value maximum(value a, value b) { return a.g->add(cards::maximum, {a, b}); }
@@ -221,7 +232,7 @@ template <class N>
   requires std::is_arithmetic_v<N>
 constexpr value operator/(value a, N b) {
   detail::check_quotient<N>(a);
-  return a / a.g->constant(static_cast<double>(b), a.type());
+  return a / a.g->constant(b, a.type());
 }
 constexpr value operator+(double a, value b) { return b.g->constant(a, b.type()) + b; }
 constexpr value operator-(double a, value b) { return b.g->constant(a, b.type()) - b; }
@@ -230,10 +241,31 @@ template <class N>
   requires std::is_arithmetic_v<N>
 constexpr value operator/(N a, value b) {
   detail::check_quotient<N>(b);
-  return b.g->constant(static_cast<double>(a), b.type()) / b;
+  return b.g->constant(a, b.type()) / b;
 }
+constexpr value add(value a, double b) { return a + b; }
+constexpr value add(double a, value b) { return a + b; }
+constexpr value subtract(value a, double b) { return a - b; }
+constexpr value subtract(double a, value b) { return a - b; }
+constexpr value multiply(value a, double b) { return a * b; }
+constexpr value multiply(double a, value b) { return a * b; }
+template <class N>
+  requires std::is_arithmetic_v<N>
+constexpr value divide(value a, N b) {
+  return a / b;
+}
+template <class N>
+  requires std::is_arithmetic_v<N>
+constexpr value divide(N a, value b) {
+  return a / b;
+}
+constexpr value squared_difference(value a, double b) { return squared_difference(a, a.g->constant(b, a.type())); }
 constexpr value greater(value a, double b) { return greater(a, a.g->constant(b, a.type())); }
+constexpr value greater_equal(value a, double b) { return greater_equal(a, a.g->constant(b, a.type())); }
 constexpr value less(value a, double b) { return less(a, a.g->constant(b, a.type())); }
+constexpr value less_equal(value a, double b) { return less_equal(a, a.g->constant(b, a.type())); }
+constexpr value equal(value a, double b) { return equal(a, a.g->constant(b, a.type())); }
+constexpr value not_equal(value a, double b) { return not_equal(a, a.g->constant(b, a.type())); }
 constexpr value maximum(value a, double b) { return maximum(a, a.g->constant(b, a.type())); }
 constexpr value minimum(value a, double b) { return minimum(a, a.g->constant(b, a.type())); }
 constexpr value pow(value a, double b) { return pow(a, a.g->constant(b, a.type())); }

@@ -60,7 +60,8 @@ constexpr value embedding_lookup_sparse(value params, value ids, const sparse_lo
   const bool prunes = o.weights && o.combiner != combiner::sum;
   const value used = prunes ? logical_and(known, greater(o.weights, zero(params.type()))) : known;
   const value read = prunes ? select(used, ids, g.constant(-1, ids.type())) : ids;
-  const value stand_in = maximum(detail::reduce(cards::max, read, 1 << last, true), zero(ids.type()));
+  const value largest = detail::reduce(cards::max, read, 1 << last, true), lowest = zero(ids.type());
+  const value stand_in = maximum(largest, lowest);
   value rows = gather(params, select(used, ids, stand_in));
   if (o.max_norm > 0) {
     const int axis[] = {s.rank};
@@ -100,7 +101,7 @@ constexpr value sparse_embedding(value ids, const sparse_embedding_options& o) {
              o.dimension);
     return ids;
   }
-  const auto scope = g.name_scope(o.name);
+  const auto scope = g.name_scope(detail::layer_name(o));
   const value table = g.variable("embedding_weights", {o.num_buckets, o.dimension},
                                  {.init = o.initializer ? *o.initializer : embedding_start(o.dimension),
                                   .trainable = o.trainable,
@@ -126,7 +127,7 @@ constexpr value sparse_linear(value ids, const sparse_linear_options& o) {
     g.refuse("sparse_linear \"", o.name, "\": needs num_buckets > 0 and units > 0, got ", o.num_buckets, ", ", o.units);
     return ids;
   }
-  const auto scope = g.name_scope(o.name);
+  const auto scope = g.name_scope(detail::layer_name(o));
   const value table =
       g.variable("weights", {o.num_buckets, o.units}, {.init = zeros, .trainable = o.trainable, .type = o.type});
   return embedding_lookup_sparse(table, ids, {.combiner = o.combiner, .weights = o.weights});

@@ -34,7 +34,8 @@ constexpr void infer_rows_to_dense(inference& r) {
   if (!is_index(r.in_type(1))) return r.refuse("indices must be int32 or int64, got ", r.in_type(1));
   bool fits = wanted.rank > 0 && values.rank == wanted.rank && indices.rank == 1 && indices.dims[0] == values.dims[0];
   for (int i = 1; fits && i < wanted.rank; ++i) fits = values.dims[i] == wanted.dims[i];
-  if (!fits) r.refuse("values ", values, " at rows ", indices, " do not fit a table ", wanted);
+  if (!fits) return r.refuse("values ", values, " at rows ", indices, " do not fit a table ", wanted);
+  refuse_no_numbers(r);
 }
 constexpr void lower_rows_to_dense(lowering& l) {
   l.rows = count(l.in(1));

@@ -48,7 +48,7 @@ constexpr value dense(value x, const dense_options& o) {
              ", operand ", s);
     return x;
   }
-  const auto scope = g.name_scope(o.name);
+  const auto scope = g.name_scope(detail::layer_name(o));
   const int in = s.back();
   const value kernel = g.variable(
       "kernel", {in, o.units},
@@ -85,7 +85,7 @@ constexpr value conv2d(value images, const conv2d_options& o) {
              " filters, operand ", s);
     return images;
   }
-  const auto scope = g.name_scope(o.name);
+  const auto scope = g.name_scope(detail::layer_name(o));
   const shape dims{o.kernel_size.height, o.kernel_size.width, s.back(), o.filters};
   const value kernel = g.variable("kernel", dims,
                                   {.init = o.kernel_initializer,
@@ -129,7 +129,7 @@ constexpr value depthwise_conv2d(value images, const depthwise_conv2d_options& o
              o.depth_multiplier, ", kernel_size ", o.kernel_size.height, " x ", o.kernel_size.width, ", operand ", s);
     return images;
   }
-  const auto scope = g.name_scope(o.name);
+  const auto scope = g.name_scope(detail::layer_name(o));
   const shape dims{o.kernel_size.height, o.kernel_size.width, s.back(), o.depth_multiplier};
   const value kernel = g.variable("depthwise_kernel", dims,
                                   {.init = o.depthwise_initializer,
@@ -163,7 +163,7 @@ constexpr value embedding(value ids, const embedding_options& o) {
              o.output_dim);
     return ids;
   }
-  const auto scope = g.name_scope(o.name);
+  const auto scope = g.name_scope(detail::layer_name(o));
   return gather(
       g.variable("embeddings", {o.input_dim, o.output_dim}, {.init = o.embeddings_initializer, .type = o.type}), ids);
 }
@@ -197,7 +197,7 @@ constexpr value layer_norm(value x, const layer_norm_options& o = {}) {
     g.refuse("layer_norm \"", o.name, "\": needs a last axis of known extent, got ", s);
     return x;
   }
-  const auto scope = g.name_scope(o.name);
+  const auto scope = g.name_scope(detail::layer_name(o));
   const int width = s.back();
   value gamma, beta;
   if (o.scale) gamma = g.variable("gamma", {width}, {.init = ones, .type = x.type()});
@@ -229,7 +229,7 @@ constexpr value batch_norm(value x, const batch_norm_options& o = {}) {
     g.refuse("batch_norm \"", o.name, "\": the momentum of the moving statistics must be in [0, 1]; 0.99 is common");
     return x;
   }
-  const auto scope = g.name_scope(o.name);
+  const auto scope = g.name_scope(detail::layer_name(o));
   const shape channels{s.back()};
   value gamma, beta;
   if (o.scale) gamma = g.variable("gamma", channels, {.init = ones, .type = x.type()});
@@ -274,7 +274,7 @@ constexpr value multi_head_attention(value x, const attention_options& o) {
              " heads divide, got ", s);
     return x;
   }
-  const auto scope = g.name_scope(o.name);
+  const auto scope = g.name_scope(detail::layer_name(o));
   const int n = s[0], time = s[1], width = s[2], each = width / o.heads;
   const auto by_head = [&](value part) { return transpose(reshape(part, {n, time, o.heads, each}), {0, 2, 1, 3}); };
   const value packed = dense(x, {.units = 3 * width, .name = "qkv", .kernel_initializer = o.kernel_initializer});

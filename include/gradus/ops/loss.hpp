@@ -73,10 +73,10 @@ struct options {
   std::string_view loss_collection = collection::losses;  // empty: none
 };
 
-// Returns the losses times the weights, reduced, and adds the result to the collection. Integers are computed as
-// float32; float64 stays float64, where TensorFlow computes in float32. SUM_BY_NONZERO_WEIGHTS and MEAN are 0 where
-// they would divide by 0.
-constexpr value compute_weighted_loss(value losses, const options& o = {}) {
+namespace detail {
+constexpr std::string_view either(std::string_view given, std::string_view own) { return given.empty() ? own : given; }
+// Computes compute_weighted_loss in the present scope, which is that of the loss that calls it.
+constexpr value weighted(value losses, const options& o) {
   graph& g = *losses.g;
   losses = gradus::detail::as_float(losses);
   if (!o.weights.is_number && !o.weights.tensor) {
@@ -109,6 +109,15 @@ constexpr value compute_weighted_loss(value losses, const options& o = {}) {
   if (!o.loss_collection.empty()) g.add_to(o.loss_collection, result);
   return result;
 }
+}  // namespace detail
+
+// Returns the losses times the weights, reduced, and adds the result to the collection. Integers are computed as
+// float32; float64 stays float64, where TensorFlow computes in float32. SUM_BY_NONZERO_WEIGHTS and MEAN are 0 where
+// they would divide by 0.
+constexpr value compute_weighted_loss(value losses, const options& o = {}) {
+  const auto scope = losses.g->name_scope(detail::either(o.name, "weighted_loss"));
+  return detail::weighted(losses, o);
+}
 
 namespace detail {
 // Labels and predictions of one shape and float dtype, made in the loss's scope.
@@ -128,14 +137,13 @@ constexpr pair match(std::string_view name, value labels, value predictions) {
   if (!fit) g.refuse(name, ": labels ", labels.dims(), " and predictions ", predictions.dims(), " must have one shape");
   return {labels, predictions, fit};
 }
-constexpr std::string_view either(std::string_view given, std::string_view own) { return given.empty() ? own : given; }
 template <class Formula>
 constexpr value each(std::string_view name, value labels, value predictions, const options& o, Formula formula) {
   if (!labels && !predictions) return {};
   graph& g = predictions ? *predictions.g : *labels.g;
   const auto scope = g.name_scope(either(o.name, name));
   const auto p = match(name, labels, predictions);
-  return p.fit ? compute_weighted_loss(formula(p.labels, p.predictions), o) : p.predictions;
+  return p.fit ? weighted(formula(p.labels, p.predictions), o) : p.predictions;
 }
 // Refuses a share of the labels that is none.
 constexpr bool refuses_smoothing(graph& g, std::string_view loss, double share) {
@@ -259,7 +267,7 @@ constexpr value sparse_softmax_cross_entropy(value labels, value logits, const o
   }
   const shape& y = labels.dims();
   if (y.rank > 0 && y.rank == logits.dims().rank && y.back() == 1) labels = squeeze(labels, {-1});
-  return compute_weighted_loss(gradus::sparse_softmax_cross_entropy(logits, labels), o);
+  return detail::weighted(gradus::sparse_softmax_cross_entropy(logits, labels), o);
 }
 // Returns sigmoid_cross_entropy_with_logits, times the weights, reduced. Labels are smoothed to y (1 - s) + s / 2.
 constexpr value sigmoid_cross_entropy(value labels, value logits, double label_smoothing = 0, const options& o = {}) {

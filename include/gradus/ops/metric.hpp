@@ -33,8 +33,7 @@ namespace metrics {
 struct options {
   value weights = {};          // none: 1; a scalar, or of the values' rank with extents 1 or equal
   std::string_view name = {};  // scope; empty: the function's name
-  dtype type =
-      dtype::none;  // of variables and result; none: float64 if what is averaged is, else float32 as in TensorFlow
+  dtype type = dtype::none;    // of variables and result; none: float64 if an operand is, else float32, TensorFlow's
 };
 
 // Thresholds are given as a list in braces, or as a span or std::vector that is known when the program runs. This owns
@@ -59,11 +58,6 @@ using losses::detail::either;
 constexpr dtype type_of(value a, value b, const options& o) {
   if (is_float(o.type)) return o.type;
   return a.type() == float64 || b.type() == float64 || (o.weights && o.weights.type() == float64) ? float64 : float32;
-}
-// Returns the same where the operands are only counted.
-constexpr dtype type_of(const options& o) {
-  if (is_float(o.type)) return o.type;
-  return o.weights && o.weights.type() == float64 ? float64 : float32;
 }
 // A sum over batches: the share of this batch, the stored sum, and the sum with this batch.
 struct tally {
@@ -135,6 +129,7 @@ constexpr metric mean(value values, const options& o = {}) {
 constexpr metric accuracy(value labels, value predictions, const options& o = {}) {
   graph& g = *labels.g;
   const auto scope = g.name_scope(detail::either(o.name, "accuracy"));
+  const dtype type = detail::type_of(labels, predictions, o);
   if (is_float(labels.type()) && labels.dims().rank == predictions.dims().rank + 1) {
     const value logits = labels;
     labels = predictions, predictions = logits;
@@ -152,7 +147,6 @@ constexpr metric accuracy(value labels, value predictions, const options& o = {}
              "more");
     return {labels, labels, labels};
   }
-  const dtype type = detail::type_of(o);
   const dtype common = detail::type_of_classes(labels.type(), predictions.type(), classes);
   const value hit = equal(cast(predictions, common), cast(labels, common));
   return detail::mean_of(cast(hit, type), o.weights, detail::itself);
@@ -185,7 +179,7 @@ constexpr tally count_where(std::string_view name, value where, value weights, d
 constexpr metric share_of(std::string_view name, value labels, value predictions, const options& o, bool recall) {
   const auto scope = labels.g->name_scope(either(o.name, name));
   if (!same(name, labels, predictions)) return {labels, labels, labels};
-  const dtype type = type_of(o);
+  const dtype type = type_of(labels, predictions, o);
   const value y = as_bool(labels), p = as_bool(predictions);
   const auto hit = count_where("true_positives", logical_and(p, y), o.weights, type);
   const auto miss = recall ? count_where("false_negatives", logical_and(logical_not(p), y), o.weights, type)
@@ -219,7 +213,7 @@ struct confusion {
 };
 constexpr value as_row(value x) { return reshape(x, {1, gradus::detail::product(x.dims(), 0)}); }
 constexpr confusion confuse(value labels, value predictions, value thresholds, const options& o) {
-  const dtype type = is_float(o.type) ? o.type : predictions.type();
+  const dtype type = type_of(labels, predictions, o);
   const value p = as_row(check_between(predictions, 0, 1)), label = as_row(as_bool(labels));
   const value each = reshape(thresholds, {thresholds.dims().back(), 1});
   confusion c{label, greater(p, each), {}, type};
@@ -269,7 +263,7 @@ struct auc_options {
   metrics::summation summation_method = metrics::summation::trapezoidal;
   metrics::thresholds thresholds = {};  // inside (0, 1), in any order; if given, num_thresholds is not used
   std::string_view name = {};
-  dtype type = dtype::none;  // of the counts and the area; none: of the predictions
+  dtype type = dtype::none;  // of the counts and the area; none: float64 if an operand is, else float32
 };
 
 namespace detail {

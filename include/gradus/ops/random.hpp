@@ -79,7 +79,8 @@ constexpr value random(graph& g, const card& op, const shape& dims, dtype type) 
   return g.add_with(op, {seed, step, stream}, random_attr{static_cast<int>(type), to_attr(dims)});
 }
 }  // namespace detail
-// Returns numbers uniform in [low, high), new in every step. The shape may hold batch.
+// Returns numbers uniform in [low, high), new in every step. The shape may hold batch. They are drawn from [0, 1),
+// times (high - low) plus low; where low is not 0, this may round to high itself, as in TensorFlow.
 constexpr value random_uniform(graph& g, const shape& dims, double low = 0, double high = 1, dtype type = float32) {
   const value u = detail::random(g, cards::random_uniform, dims, type);
   return low == 0 && high == 1 ? u : u * (high - low) + low;

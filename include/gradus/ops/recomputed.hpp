@@ -27,7 +27,6 @@ constexpr bool is_mark(const node& n) { return n.op == &cards::identity && n.att
 // that others read. Without the policy this is f(x). Regions may be nested; the outermost counts. Marks are nodes, so
 // operations that draw random numbers draw other numbers than in a model without marks. As
 // torch.utils.checkpoint.checkpoint(f, x).
-// that draw random numbers draw others than in a model without. As torch.utils.checkpoint.checkpoint(f, x).
 template <class F>
 constexpr value recomputed(value x, F f) {
   return detail::mark(f(detail::mark(x, detail::border::begin)), detail::border::end);

@@ -15,7 +15,11 @@ constexpr void infer_mean(inference& r) {
   infer_reduce(r);
   if (r.type == uint8) r.refuse("takes float32, float64, int32 or int64, got uint8; use cast");
 }
-constexpr void infer_size(inference& r) { r.type = static_cast<dtype>(r.words[2]); }
+constexpr void infer_size(inference& r) {
+  r.type = static_cast<dtype>(r.words[2]);
+  if (!is_float(r.type) && r.type != int32 && r.type != int64)
+    r.refuse("counts in float32, float64, int32 or int64, not in ", r.type);
+}
 constexpr void lower_size(lowering& l) {
   const auto a = l.attributes<reduce_attr>();
   const shape& s = l.in(0);
@@ -49,7 +53,8 @@ constexpr value reduce_max(value x, std::initializer_list<int> axes = {}, bool k
 constexpr value reduce_min(value x, std::initializer_list<int> axes = {}, bool keep_dims = false) {
   return detail::reduce(cards::min, x, detail::axis_mask(x, axes), keep_dims);
 }
-// Returns the first index of the largest, int64 as in TensorFlow. A run raises invalid_argument if the axis has no
+// Returns the first index of the largest along an axis, by default the last (tf.argmax: the first), int64 as in
+// TensorFlow. A run raises invalid_argument if the axis has no
 // elements.
 constexpr value argmax(value x, int axis = -1) {
   return detail::reduce(cards::argmax, x, detail::axis_mask(x, {axis}), false);

@@ -14,6 +14,11 @@ constexpr void infer_write(inference& r) {
   if (r.in_type(1) != r.type) return r.refuse("the value must be ", r.type, ", got ", r.in_type(1));
   if (!(r.in(1) == r.dims)) r.refuse("the value must be ", r.dims, ", got ", r.in(1));
 }
+// A sum is made in the variable's dtype, so that this is one to compute in.
+constexpr void infer_sum_into(inference& r) {
+  infer_write(r);
+  refuse_no_numbers(r);
+}
 constexpr void infer_apply(inference& r) {
   if (r.count == 2) return infer_write(r);
   r.type = r.in_type(0), r.dims = r.in(0);  // variable, values [n, ...], indices [n]
@@ -33,8 +38,8 @@ constexpr void lower_write(lowering& l) { l.rows = count(l.out()); }
 namespace cards {
 inline constexpr card assign{"Assign",    2,       trait::keeps | trait::writes | trait::blocks,
                              infer_write, nullptr, lower_write},
-    assign_add{"AssignAdd", 2, trait::keeps | trait::writes | trait::blocks, infer_write, nullptr, lower_write},
-    assign_sub{"AssignSub", 2, trait::keeps | trait::writes | trait::blocks, infer_write, nullptr, lower_write};
+    assign_add{"AssignAdd", 2, trait::keeps | trait::writes | trait::blocks, infer_sum_into, nullptr, lower_write},
+    assign_sub{"AssignSub", 2, trait::keeps | trait::writes | trait::blocks, infer_sum_into, nullptr, lower_write};
 // variable, gradient; or variable, values, indices
 inline constexpr card apply{"Apply", -1, trait::keeps | trait::writes | trait::session | trait::blocks, infer_apply},
     global_norm{"GlobalNorm", -1, trait::session | trait::blocks, infer_global_norm};

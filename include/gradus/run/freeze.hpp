@@ -193,8 +193,12 @@ constexpr graph forward_one_by_one(const graph_parts& p, const build_options& o)
   if (const int i = find_mixing(p, true); i >= 0) {
     g.refuse("one_by_one: in mode ", name_of(o.what), ", ", p.view.nodes[i].op->name, " ", p.view.nodes[i].dims,
              " is computed from several examples at once; leave one_by_one out, or what mixes examples");
-  } else if (const uncut u = find_uncut(p.view); o.what == mode::predict && u.why == uncut::writes) {
-    const node& n = p.view.nodes[u.node];
+    return g;
+  }
+  if (o.what != mode::predict) return g;  // an evaluation counts each example
+  const graph used = remove_dead(parts_of(g));
+  if (const uncut u = find_uncut(parts_of(used).view); u.why == uncut::writes) {
+    const node& n = used.nodes[u.node];
     g.refuse("one_by_one: in mode predict the model changes a variable while it computes (", n.op->name, " ", n.dims,
              "), and every example would do it again; leave one_by_one out, or the ", n.op->name);
   }
