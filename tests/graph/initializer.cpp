@@ -87,6 +87,8 @@ TEST_CASE("a whole number that float32 cannot hold begins no variable of whole n
       "can, or assign the number, or begin with it as a tensor (variable_from)";
   check<[](graph& g) { g.variable("n", {}, {.init = constant_initializer(16777217), .type = int64}); }>(rounded);
   check<[](graph& g) { g.variable("n", {}, {.init = constant_initializer(-16777217.0), .type = int32}); }>(rounded);
+  check<[](graph& g) { g.variable("n", {}, {.init = constant_initializer(16777216.5), .type = int32}); }>(rounded);
+  check<[](graph& g) { g.variable("n", {}, {.init = constant_initializer(0.9999999999), .type = int32}); }>(rounded);
   check<[](graph& g) {
     g.variable("n", {}, {.init = constant_initializer((std::int64_t{1} << 53) + 1), .type = int64});
   }>(rounded);

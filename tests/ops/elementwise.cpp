@@ -1,6 +1,10 @@
 #include <gradus/ops/elementwise.hpp>
 #include <gradus/ops/model.hpp>
 
+#include <functional>
+#include <string>
+#include <vector>
+
 #include "both_ways.hpp"
 #include "compute.hpp"
 #include "refusal.hpp"
@@ -263,4 +267,33 @@ TEST_CASE("a number beside a tensor: second, and first where the op is an operat
   refused([&] { less_equal(n, 2.5); });
   refused([&] { equal(n, 2.5); });
   refused([&] { not_equal(n, 3e9); });
+}
+
+TEST_CASE("a number beside a tensor keeps its value, or is refused") {
+  graph g;
+  const value ids = g.placeholder("ids", {3}, int64), flags = g.placeholder("flags", {3}, boolean);
+  constexpr std::int64_t big = (std::int64_t{1} << 53) + 1;
+  const auto refused = [](auto make) {
+    try {
+      make();
+    } catch (const error& e) {
+      return std::string(e.what());
+    }
+    return std::string("(nothing was refused)");
+  };
+  for (const auto& make : std::vector<std::function<value()>>{
+           [&] { return equal(ids, big); }, [&] { return not_equal(ids, big); }, [&] { return less(ids, big); },
+           [&] { return greater_equal(ids, big); }, [&] { return ids + big; }, [&] { return big - ids; },
+           [&] { return multiply(ids, big); }, [&] { return maximum(ids, big); }, [&] { return ids / big; },
+           [&] { return squared_difference(ids, big); }})
+    CHECK(refused(make).find("this whole number is beyond +-2^53") != std::string::npos);
+  CHECK(refused([&] { equal(ids, std::int64_t{1} << 53); }) == "(nothing was refused)");
+  CHECK(refused([&] { equal(ids, std::uint64_t{1} << 63); }) != "(nothing was refused)");
+  for (const double n : {2.0, 0.5, -1.0}) CHECK(refused([&] { equal(flags, n); }).find("a bool is 0 or 1") == 7);
+  CHECK(refused([&] { not_equal(flags, 2); }).find("a bool is 0 or 1") != std::string::npos);
+  for (const bool b : {false, true})
+    CHECK(refused([&] { equal(flags, b), not_equal(flags, b ? 1 : 0), equal(flags, b ? 1.0F : 0.0F); }) ==
+          "(nothing was refused)");
+  enum kinds { none, some };
+  CHECK(refused([&] { equal(ids, some), add(short{2}, ids), ids * 2U, ids - 2UL; }) == "(nothing was refused)");
 }

@@ -94,8 +94,9 @@ TEST_CASE("grad_ys: ones unless given; an x that is a y has its grad_y") {
   CHECK(numbers(g, grads(g, {y}, {x}, {.grad_ys = upstream})[0].dense) == std::vector<double>{2, 40, 600});
   CHECK(numbers(g, grads(g, {y}, {y}, {.grad_ys = upstream})[0].dense) == std::vector<double>{1, 10, 100});
   CHECK(numbers(g, grads(g, {y}, {y})[0].dense) == std::vector<double>{1, 1, 1});
-  CHECK(numbers(g, grads(g, {y, y}, {x})[0].dense) == std::vector<double>{4, 8, 12});  // a sum over ys
-  const std::array<value, 2> one_of_two{upstream[0], value{}};                         // an empty entry is ones
+  CHECK(numbers(g, grads(g, {y, y}, {x})[0].dense) == std::vector<double>{4, 8, 12});            // a sum over ys
+  CHECK(numbers(g, grads(g, {y}, {x}, {.name = {}})[0].dense) == std::vector<double>{2, 4, 6});  // the default's name
+  const std::array<value, 2> one_of_two{upstream[0], value{}};  // an empty entry is ones
   CHECK(numbers(g, grads(g, {y, y}, {x}, {.grad_ys = one_of_two})[0].dense) == std::vector<double>{4, 44, 606});
 }
 

@@ -1,6 +1,6 @@
 // expect: gradus: the model was refused; the reason stands in the template arguments
 // expect: predict, Sub [batch, 3] is
-// at most: 110 lines
+// at most: 40 lines
 #include <gradus/cpu/device.hpp>
 #include <gradus/ops/layer.hpp>
 #include <gradus/run/static_step.hpp>

@@ -112,3 +112,25 @@ TEST_CASE("a variable that freeze keeps has no average to be evaluated with") {
   CHECK(s.variable<"hidden/bias">()[0] == 7);
   CHECK(s.variable<"out/bias">()[0] == moved);
 }
+
+namespace {
+// Its predictions count, one call after the other.
+constexpr auto counted = [](graph& g) {
+  value h = dense(g.placeholder("x", {batch, 2}), {.units = 3});
+  const value loss = reduce_mean(square(h));
+  if (g.mode() == mode::predict)
+    h = h * 0.0 + assign_add(g.variable("seen", {3}, {.init = zeros, .trainable = false, .local = true}),
+                             g.constant(1, float32, {3}));
+  return model_spec{.loss = loss, .metrics = {}, .predictions = {{"p", h}}};
+};
+}  // namespace
+
+TEST_CASE("with a batch of one, one_by_one takes a model whose predictions change a variable") {
+  auto s = make_static_stepper<counted>(static_batch<1>{}, adam{}, one_by_one{});
+  s.initialize(1);
+  s.step();
+  for (const float expected : {1.0f, 2.0f}) {
+    s.predict();
+    for (const float p : s.prediction<"p">()) CHECK(p == expected);
+  }
+}

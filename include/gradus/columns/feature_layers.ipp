@@ -52,7 +52,7 @@ GRADUS_BODY value input_layer(graph& g, const feature_layout& layout, const inpu
     pieces.push_back(c.embedding() != nullptr ? value{} : detail::fed_by(g, c.name(), c.width(), float32, o.source));
     ids.push_back(c.embedding() != nullptr ? detail::fed_by(g, layout, *c.categorical(), o.source) : detail::fed_ids{});
   }
-  const auto scope = g.name_scope(o.name);
+  const auto scope = g.name_scope(detail::layer_name(o));
   std::vector<std::pair<std::string, value>> tables;
   for (std::size_t i = 0; i < columns.size(); ++i) {
     const embedding_column* c = columns[i].embedding();
@@ -88,7 +88,7 @@ GRADUS_BODY value linear_model(graph& g, const feature_layout& layout, const lin
     fed.push_back(c.dense() != nullptr
                       ? detail::fed_ids{detail::fed_by(g, c.name(), c.dense()->width(), float32, o.source), {}}
                       : detail::fed_by(g, layout, *c.categorical(), o.source));
-  const auto scope = g.name_scope(o.name);
+  const auto scope = g.name_scope(detail::layer_name(o));
   value total;
   for (std::size_t i = 0; i < columns.size(); ++i) {
     const auto& c = columns[i];

@@ -25,8 +25,9 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// `fast` uses fused multiply-add where the processor has it, so the last bits may differ between machines. An
-// arithmetic says how much the result may depend on the machine.
+// An arithmetic says how much the result may depend on the machine.
+//
+// `fast` uses fused multiply-add where the processor has it, so the last bits may differ between machines.
 struct fast {
   using policy_for = kind::arithmetic;
   static constexpr bool fuses = true;

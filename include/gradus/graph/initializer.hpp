@@ -47,7 +47,7 @@ constexpr initializer constant_initializer(N v) {
   if constexpr (std::is_integral_v<N>)
     i.rounded = !detail::fits_in_bits(v, 24);
   else
-    i.rounded = can_hold(int64, static_cast<double>(v)) && static_cast<double>(i.a) != static_cast<double>(v);
+    i.rounded = can_hold(int64, static_cast<double>(i.a)) && static_cast<double>(i.a) != static_cast<double>(v);
   return i;
 }
 // Draws from [low, high), as tf.random_uniform_initializer(minval, maxval).

@@ -13,7 +13,7 @@ namespace gradus::inline GRADUS_BUILD {
 struct variable_options {
   initializer init = glorot_uniform;
   bool trainable = true;
-  bool local = false;  // not in checkpoints, reset when an evaluation starts (metrics)
+  bool local = false;  // not in checkpoints; reset when an evaluation starts (metrics), but if only predictions have it
   dtype type = float32;
   gradus::constraint constraint = {};  // applied after each of its updates
 };

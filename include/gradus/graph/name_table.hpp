@@ -137,7 +137,7 @@ private:
 };
 
 namespace detail {
-// Returns the name of a layer: the one that is given, or the default of its options where that is empty.
+// Returns the name of a layer or scope: the one that is given, or the default of its options where that is empty.
 template <class Options>
 constexpr std::string_view layer_name(const Options& o) {
   return o.name.empty() ? Options{}.name : o.name;

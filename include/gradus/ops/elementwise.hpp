@@ -208,12 +208,38 @@ constexpr value softplus(value x) { return x.g->add(cards::softplus, {x}); }
 // Returns a where the condition is not 0, b elsewhere; the three have one shape or broadcast to it.
 constexpr value select(value condition, value a, value b) { return condition.g->add(cards::select, {condition, a, b}); }
 
+// A number beside a tensor, which becomes a constant of the tensor's dtype.
+class number_beside {
+public:
+  template <class N>
+    requires std::is_convertible_v<N, double>
+  constexpr number_beside(N n) : number_(static_cast<double>(n)) {
+    if constexpr (std::is_integral_v<N>)
+      if (sizeof(N) < 8 || std::is_signed_v<N> || n <= static_cast<N>(std::numeric_limits<std::int64_t>::max()))
+        whole_ = static_cast<std::int64_t>(n), is_whole_ = true;
+  }
+  constexpr value as_constant(value beside) const {
+    if (is_whole_) return beside.g->constant(whole_, beside.type());
+    return beside.g->constant(number_, beside.type());
+  }
+  constexpr bool is_whole() const { return is_whole_; }  // of a whole number's type
+  constexpr bool is_truth() const { return number_ == 0 || number_ == 1; }
+
+private:
+  double number_;
+  std::int64_t whole_ = 0;
+  bool is_whole_ = false;
+};
+
 namespace detail {
-template <class N>
-constexpr void check_quotient(value x) {
-  if (std::is_floating_point_v<N> && !is_float(x.type()) && !is_16_bit_float(x.type()))
+constexpr void check_quotient(value x, const number_beside& n) {
+  if (!n.is_whole() && !is_float(x.type()) && !is_16_bit_float(x.type()))
     x.g->refuse("RealDiv: ", x.type(), " beside a number with a fraction would be divided as whole numbers; use ",
                 "cast(x, float32) first, or a whole number");
+}
+// A bool is 0 or 1.
+constexpr void check_truth(value x, bool is_truth) {
+  if (x.type() == boolean && !is_truth) x.g->refuse("Equal: a bool is 0 or 1, and is compared with another number");
 }
 }  // namespace detail
 
@@ -225,50 +251,44 @@ constexpr value operator-(value x) { return neg(x); }
 // A number beside a tensor becomes a constant of the tensor's dtype. One that this type cannot hold is refused, and so
 // is a quotient of whole numbers by a number with a fraction's type (pixels / 255.0): TensorFlow raises a TypeError
 // there.
-constexpr value operator+(value a, double b) { return a + a.g->constant(b, a.type()); }
-constexpr value operator-(value a, double b) { return a - a.g->constant(b, a.type()); }
-constexpr value operator*(value a, double b) { return a * a.g->constant(b, a.type()); }
-template <class N>
-  requires std::is_arithmetic_v<N>
-constexpr value operator/(value a, N b) {
-  detail::check_quotient<N>(a);
-  return a / a.g->constant(b, a.type());
+constexpr value operator+(value a, number_beside b) { return a + b.as_constant(a); }
+constexpr value operator-(value a, number_beside b) { return a - b.as_constant(a); }
+constexpr value operator*(value a, number_beside b) { return a * b.as_constant(a); }
+constexpr value operator/(value a, number_beside b) {
+  detail::check_quotient(a, b);
+  return a / b.as_constant(a);
 }
-constexpr value operator+(double a, value b) { return b.g->constant(a, b.type()) + b; }
-constexpr value operator-(double a, value b) { return b.g->constant(a, b.type()) - b; }
-constexpr value operator*(double a, value b) { return b.g->constant(a, b.type()) * b; }
-template <class N>
-  requires std::is_arithmetic_v<N>
-constexpr value operator/(N a, value b) {
-  detail::check_quotient<N>(b);
-  return b.g->constant(a, b.type()) / b;
+constexpr value operator+(number_beside a, value b) { return a.as_constant(b) + b; }
+constexpr value operator-(number_beside a, value b) { return a.as_constant(b) - b; }
+constexpr value operator*(number_beside a, value b) { return a.as_constant(b) * b; }
+constexpr value operator/(number_beside a, value b) {
+  detail::check_quotient(b, a);
+  return a.as_constant(b) / b;
 }
-constexpr value add(value a, double b) { return a + b; }
-constexpr value add(double a, value b) { return a + b; }
-constexpr value subtract(value a, double b) { return a - b; }
-constexpr value subtract(double a, value b) { return a - b; }
-constexpr value multiply(value a, double b) { return a * b; }
-constexpr value multiply(double a, value b) { return a * b; }
-template <class N>
-  requires std::is_arithmetic_v<N>
-constexpr value divide(value a, N b) {
-  return a / b;
+constexpr value add(value a, number_beside b) { return a + b; }
+constexpr value add(number_beside a, value b) { return a + b; }
+constexpr value subtract(value a, number_beside b) { return a - b; }
+constexpr value subtract(number_beside a, value b) { return a - b; }
+constexpr value multiply(value a, number_beside b) { return a * b; }
+constexpr value multiply(number_beside a, value b) { return a * b; }
+constexpr value divide(value a, number_beside b) { return a / b; }
+constexpr value divide(number_beside a, value b) { return a / b; }
+constexpr value squared_difference(value a, number_beside b) { return squared_difference(a, b.as_constant(a)); }
+constexpr value greater(value a, number_beside b) { return greater(a, b.as_constant(a)); }
+constexpr value greater_equal(value a, number_beside b) { return greater_equal(a, b.as_constant(a)); }
+constexpr value less(value a, number_beside b) { return less(a, b.as_constant(a)); }
+constexpr value less_equal(value a, number_beside b) { return less_equal(a, b.as_constant(a)); }
+constexpr value equal(value a, number_beside b) {
+  detail::check_truth(a, b.is_truth());
+  return equal(a, b.as_constant(a));
 }
-template <class N>
-  requires std::is_arithmetic_v<N>
-constexpr value divide(N a, value b) {
-  return a / b;
+constexpr value not_equal(value a, number_beside b) {
+  detail::check_truth(a, b.is_truth());
+  return not_equal(a, b.as_constant(a));
 }
-constexpr value squared_difference(value a, double b) { return squared_difference(a, a.g->constant(b, a.type())); }
-constexpr value greater(value a, double b) { return greater(a, a.g->constant(b, a.type())); }
-constexpr value greater_equal(value a, double b) { return greater_equal(a, a.g->constant(b, a.type())); }
-constexpr value less(value a, double b) { return less(a, a.g->constant(b, a.type())); }
-constexpr value less_equal(value a, double b) { return less_equal(a, a.g->constant(b, a.type())); }
-constexpr value equal(value a, double b) { return equal(a, a.g->constant(b, a.type())); }
-constexpr value not_equal(value a, double b) { return not_equal(a, a.g->constant(b, a.type())); }
-constexpr value maximum(value a, double b) { return maximum(a, a.g->constant(b, a.type())); }
-constexpr value minimum(value a, double b) { return minimum(a, a.g->constant(b, a.type())); }
-constexpr value pow(value a, double b) { return pow(a, a.g->constant(b, a.type())); }
+constexpr value maximum(value a, number_beside b) { return maximum(a, b.as_constant(a)); }
+constexpr value minimum(value a, number_beside b) { return minimum(a, b.as_constant(a)); }
+constexpr value pow(value a, number_beside b) { return pow(a, b.as_constant(a)); }
 // Returns x where x > 0, alpha x elsewhere.
 constexpr value leaky_relu(value x, double alpha = 0.2) {
   const value positive = greater(x, 0.0), leak = x * alpha;

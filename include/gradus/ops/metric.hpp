@@ -125,7 +125,7 @@ constexpr metric mean(value values, const options& o = {}) {
 }
 
 // Returns how often prediction == label. Either both are classes of one shape, or one of the two is float logits [...,
-// classes] beside integer labels [...]: then the index of the largest logit is the prediction.
+// classes] beside integer or bool labels [...]: then the index of the largest logit is the prediction.
 constexpr metric accuracy(value labels, value predictions, const options& o = {}) {
   graph& g = *labels.g;
   const auto scope = g.name_scope(detail::either(o.name, "accuracy"));

@@ -256,7 +256,7 @@ private:
 // Returns, for each x, the sum over ys of dy/dx, contracted with grad_ys; it is empty (None) where no y depends on x.
 constexpr detail::seq<gradient_value> gradients(graph& g, std::span<const value> ys, std::span<const value> xs,
                                                 const gradients_options& o = {}) {
-  const auto scope = g.name_scope(o.name);
+  const auto scope = g.name_scope(detail::layer_name(o));
   detail::differentiation d(g, ys, xs, o);
   detail::seq<gradient_value> result;
   for (const value& x : xs) result.push(d.of(x));

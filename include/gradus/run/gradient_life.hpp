@@ -42,7 +42,9 @@ struct no_policy_of_this_door<P, kind::gradient_life> {
 // has no such mode; a loop of backward() over the examples, with the loss divided by N, is the same.
 //
 // The compiler refuses ops that mix examples (a loss that is no mean over them), ops that change variables while they
-// compute (batch_norm in training), gradients that come as rows (embeddings), and a train op of the model's own.
+// compute (batch_norm in training), gradients that come as rows (embeddings), and a train op of the model's own. In
+// mode predict it refuses predictions of an example that need others, and ops that change variables (a cache of keys
+// and values), unless the batch is 1.
 struct one_by_one {
   using policy_for = kind::gradient_life;
 };

@@ -115,7 +115,11 @@ using static_door_opens =
     std::conjunction<static_lives_fit<Policies...>, static_policies_fit<Policies...>, static_update_fits<Policies...>,
                      static_release_fits<Policies...>, static_slots_fit<Policies...>>;
 template <auto Build, class... Policies>
-struct static_model_fits : model_fits<Build, static_options<mode::train, Policies...>> {};
+struct static_model_fits
+    : std::conditional_t<static_options<mode::predict, Policies...>.one_by_one,
+                         std::conjunction<model_fits<Build, static_options<mode::train, Policies...>>,
+                                          model_fits<Build, static_options<mode::predict, Policies...>>>,
+                         model_fits<Build, static_options<mode::train, Policies...>>> {};
 // Slots of 16 and 8 bits are those of whole float32 variables without constraints.
 template <class Train>
 consteval bool updates_are_plain() {

@@ -366,7 +366,8 @@ inline constexpr build_options static_options{
     .scales_loss = update_among<Policies...>::scales_loss,
     .recompute = policy_of<kind::recomputation, recompute_nothing, Policies...>::segments,
     .release = is_one_by_one<Policies...> || releases<Policies...>,
-    .one_by_one = is_one_by_one<Policies...>,
+    .one_by_one = is_one_by_one<Policies...> &&
+                  (M == mode::train || policy_of<kind::memory, static_batch<1>, Policies...>::size != 1),
     .rewrite = rewriting_among<Policies...>()};
 
 // The device with the chosen arithmetic.

@@ -120,9 +120,8 @@ inline constexpr std::string_view never_watched =
     "the learning rate did not change: its schedule (reduce_on_plateau) observes values and was given none; call watch "
     "with the loss of each evaluation, or give train a validation";
 inline constexpr std::string_view never_estimated =
-    "the rule (sophia) observes estimates of the curvature, and a run of training passes none: each step is a sign "
-    "step "
-    "of the momentum; an updater takes estimates by observe";
+    "the rule observes estimates, and a run of training passes none; an updater takes them by observe. Without them "
+    "sophia makes sign steps of its momentum";
 inline constexpr std::string_view gave_nothing =
     "the dataset gave no examples, so nothing was trained: look at the path, at the filters, at a batch size with "
     "drop_remainder, and at skipped() if ignore_errors passes bad records over";

@@ -30,7 +30,7 @@ struct adam {
   double beta1 = 0.9;                      // how long g is remembered: about 1/(1-beta1) steps
   double beta2 = 0.999;                    // the same for g^2
   double epsilon = 1e-8;                   // floor under sqrt(v); raise it (1e-4, 1) when steps jump where v is tiny
-  sparse_mode sparse = sparse_mode::lazy;  // lazy leaves rows without a gradient alone; decay_all uses gradient 0
+  sparse_mode sparse = sparse_mode::lazy;  // lazy: rows without a gradient stay; decay_all: they get 0
 
   static constexpr auto settings() {
     using line = setting<adam>;

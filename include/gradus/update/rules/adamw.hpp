@@ -37,7 +37,7 @@ struct adamw {
   double epsilon = 1e-8;                // floor under the root
   double weight_decay = 0.01;           // PyTorch's default; Optax 1e-4, Keras 0.004, tf.contrib none: much smaller
   adamw_form form = adamw_form::torch;  // where epsilon and weight_decay stand
-  sparse_mode sparse = sparse_mode::decay_all;  // lazy leaves rows without a gradient alone; decay_all uses gradient 0
+  sparse_mode sparse = sparse_mode::decay_all;  // lazy: rows without a gradient stay; decay_all: they get 0
 
   static constexpr auto settings() {
     using line = setting<adamw>;

@@ -24,7 +24,7 @@ struct add_sign {
   double alpha = 1.0;                           // the part of the step without agreement
   double beta = 0.9;                            // how long g is remembered: about 1/(1-beta) steps
   double sign_decay = 1.0;                      // how much agreement counts, 0 to 1
-  sparse_mode sparse = sparse_mode::decay_all;  // lazy leaves rows without a gradient alone; decay_all uses gradient 0
+  sparse_mode sparse = sparse_mode::decay_all;  // lazy: rows without a gradient stay; decay_all: they get 0
 
   static constexpr auto settings() {
     using line = setting<add_sign>;

@@ -33,7 +33,7 @@ struct amsgrad {
   double beta2 = 0.999;                         // the same for g^2
   double epsilon = 1e-8;                        // floor under the root
   amsgrad_form form = amsgrad_form::raw;        // what the maximum is taken of
-  sparse_mode sparse = sparse_mode::decay_all;  // lazy leaves rows without a gradient alone; decay_all uses gradient 0
+  sparse_mode sparse = sparse_mode::decay_all;  // lazy: rows without a gradient stay; decay_all: they get 0
 
   static constexpr auto settings() {
     using line = setting<amsgrad>;

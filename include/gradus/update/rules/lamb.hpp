@@ -32,7 +32,7 @@ struct lamb {
   double beta2 = 0.999;                         // the same for g^2
   double epsilon = 1e-6;                        // floor under the root
   double weight_decay = 0.0;                    // times rate and ratio
-  sparse_mode sparse = sparse_mode::decay_all;  // lazy leaves rows without a gradient alone; decay_all uses gradient 0
+  sparse_mode sparse = sparse_mode::decay_all;  // lazy: rows without a gradient stay; decay_all: they get 0
 
   static constexpr auto settings() {
     using line = setting<lamb>;

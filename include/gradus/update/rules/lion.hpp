@@ -26,7 +26,7 @@ struct lion {
   double beta1 = 0.9;                           // how much of m the step follows
   double beta2 = 0.99;                          // how long g is remembered: about 1/(1-beta2) steps
   double weight_decay = 0.0;                    // times the rate
-  sparse_mode sparse = sparse_mode::decay_all;  // lazy leaves rows without a gradient alone; decay_all uses gradient 0
+  sparse_mode sparse = sparse_mode::decay_all;  // lazy: rows without a gradient stay; decay_all: they get 0
 
   static constexpr auto settings() {
     using line = setting<lion>;

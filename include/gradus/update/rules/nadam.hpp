@@ -45,7 +45,7 @@ struct nadam {
   double momentum_decay = 0.004;                // torch form: how fast mu grows from beta1 / 2 to beta1
   double weight_decay = 0.0;                    // times the rate
   nadam_form form = nadam_form::torch;          // which formula
-  sparse_mode sparse = sparse_mode::decay_all;  // lazy leaves rows without a gradient alone; decay_all uses gradient 0
+  sparse_mode sparse = sparse_mode::decay_all;  // lazy: rows without a gradient stay; decay_all: they get 0
 
   static constexpr auto settings() {
     using line = setting<nadam>;

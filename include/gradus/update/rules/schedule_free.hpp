@@ -42,7 +42,7 @@ struct schedule_free_adamw {
   std::int64_t warmup_steps = 0;    // steps over which the rate grows to its full size
   double r = 0.0;                   // power of the step number in the weight of an iterate
   double weight_lr_power = 2.0;     // power of the largest rate in it
-  sparse_mode sparse = sparse_mode::decay_all;  // lazy leaves rows without a gradient alone; decay_all uses gradient 0
+  sparse_mode sparse = sparse_mode::decay_all;  // lazy: rows without a gradient stay; decay_all: they get 0
 
   static constexpr auto settings() {
     using line = setting<schedule_free_adamw>;

@@ -15,7 +15,7 @@
 //
 //   u.observe({{"w", estimate}});               // gradus::updater, before apply
 //
-// Source: Liu et al. 2023, arXiv:2305.14342; estimates are passed by `updater::observe({{"w", e}})`
+// Source: Liu et al. 2023, arXiv:2305.14342
 // PyTorch: – (the authors' SophiaG)
 // Optax: `contrib.sophia`: `.rho = 0.01, .weight_decay = 1e-4, .form = sophia_form::optax`; observe after the step
 #pragma once
@@ -39,7 +39,7 @@ struct sophia {
   double batch_size = 5120;                  // sophia_g: examples (times tokens) of a step
   double epsilon = 1e-8;                     // optax: floor of the denominator
   sophia_form form = sophia_form::sophia_g;  // how the denominator is made
-  sparse_mode sparse = sparse_mode::decay_all;  // lazy leaves rows without a gradient alone; decay_all uses gradient 0
+  sparse_mode sparse = sparse_mode::decay_all;  // lazy: rows without a gradient stay; decay_all: they get 0
 
   static constexpr auto settings() {
     using line = setting<sophia>;
