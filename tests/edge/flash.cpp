@@ -2,7 +2,7 @@
 // The flash is played by memory; its bytes are those of a desktop. A save that is cut leaves the one before it.
 // Built with -DWITHOUT_FLASH it walks over its state, calls the driver and does no more.
 // boards: all
-// beside -DWITHOUT_FLASH at most: 2048
+// beside -DWITHOUT_FLASH at most: 1960
 // links no heap and no exceptions
 // flash at most: m4f 18740, m3 21080
 // ram at most: 10870

@@ -76,6 +76,10 @@ with tempfile.TemporaryDirectory() as scratch:
             sys.exit(f"{name} knows a path of this machine")
         if b"facebook/folly" in text and b"Apache License" not in text[:text.index(b"#pragma once")]:
             sys.exit(f"{name} has code of folly, and not its licence")
+        for door in re.findall(rb"^// ---+ gradus/(\S+\.hpp)", text, re.M):
+            first = open(os.path.join(root, "include", "gradus", door.decode()), "rb").readline()
+            if first.startswith(b"//") and first not in text:
+                sys.exit(f"{name} lacks the first comment of {door.decode()}")
         read = must(compiler, "-std=c++20", "-M", os.path.join(one, name))
         foreign = re.findall(r"\S*/(?:protozero|xsimd|xtensor|xtl|cereal|nlohmann|stb)/\S+|\S*/zlib\.h", read)
         if foreign or "/gradus/" in read.replace(one, ""):

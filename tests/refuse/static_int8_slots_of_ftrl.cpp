@@ -1,4 +1,5 @@
 // expect: gradus: slots<int8> would round the weights of this rule (ftrl, adagrad_da)
+// expect: its slots alone; use slots<bfloat16>, or another rule.
 // at most: 40 lines
 #include <gradus/cpu/device.hpp>
 #include <gradus/ops/layer.hpp>

@@ -1,4 +1,5 @@
 // expect: and gate_graph waits for all of them
+// expect: waits for all of them; leave one of the two out.
 // at most: 40 lines
 #include <gradus/cpu/device.hpp>
 #include <gradus/ops/layer.hpp>

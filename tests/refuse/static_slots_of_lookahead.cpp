@@ -1,4 +1,5 @@
 // expect: gradus: slots<bfloat16> and slots<int8> would round the copies of the weights
+// expect: keeps in a slot (lookahead); leave the slots policy out, or that part.
 // at most: 40 lines
 #include <gradus/cpu/device.hpp>
 #include <gradus/ops/layer.hpp>

@@ -117,6 +117,11 @@ std::vector<std::byte> trained(Policies... policies) {
     all.insert(all.end(), v.view(i).data, v.view(i).data + v.view(i).size_bytes());
   return all;
 }
+// Below the head nothing has a gradient or slots, in float32 as in 8 bits.
+template <int F>
+using head = decltype(make_static_stepper<classes<F>>(static_batch<16>{}, adam{.rate = 0.01}));
+static_assert(head<1>::memory_parts.gradients == head<2>::memory_parts.gradients);
+static_assert(head<1>::memory_parts.slots == head<2>::memory_parts.slots);
 }  // namespace
 
 TEST_CASE("a head above a body in 8 bits learns what it learns above float32") {

@@ -101,6 +101,8 @@ if a.without:
     print(f"{more} bytes of flash more than without")
     if more > limit:
         problems.append(f"{more} bytes of flash more than without, at most {limit} were agreed")
+    elif limit > 1.03 * more + 64:
+        problems.append(f"{more} bytes of flash more than without, and {limit} were agreed, more than 3 % above; lower it")
 kinds = [kind for words, kind in (("heap and no exceptions", unwanted), ("double", unwanted_double))
          if re.search(rf"^// links no {words}$", source, re.M)]
 if kinds:
