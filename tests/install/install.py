@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Builds and runs tests/install/consumer in one WAY, in a scratch folder, and checks what reached it."""
+"""Builds and runs tests/install/consumer in one WAY, in a scratch folder, and checks what reached it. The way `lintian`
+only makes the Debian package and asks lintian about it."""
 import argparse
 import json
 import os
@@ -24,6 +25,18 @@ def run(*command, expect_failure=False, **more):
     return done.stdout
 
 
+def pkg_config(path, option, **more):
+    return shlex.split(run("pkg-config", option, "gradus", env={**os.environ, "PKG_CONFIG_PATH": path}, **more))
+
+
+def check_pkg_config(path, include):
+    """gradus.pc in the folder `path` leads to the headers, and to threads in what is compiled and in what is linked."""
+    said = {option: pkg_config(path, option) for option in ("--cflags", "--libs")}
+    folders = [os.path.normpath(word[2:]) for word in said["--cflags"] if word.startswith("-I")]
+    if folders != [include] or any("-pthread" not in words for words in said.values()):
+        sys.exit(f"pkg-config: expected -I{include}, and -pthread in both lines, found {said}")
+
+
 def files_under(folder):
     return sorted(os.path.relpath(os.path.join(d, n), folder) for d, _, names in os.walk(folder) for n in names)
 
@@ -36,18 +49,19 @@ with tempfile.TemporaryDirectory() as scratch:
     common = [*generator, f"-DCMAKE_CXX_COMPILER={a.compiler}"]
 
     way = "find_package" if a.way == "deb" else a.way  # what the consumer does
-    if a.way == "deb":
-        if not shutil.which("dpkg") or not shutil.which("cpack"):
-            print("skipped: dpkg is not here")
-            sys.exit(77)
-        run(a.cmake, "-S", a.source, "-B", f"{scratch}/ours", *common, "-DGRADUS_BUILD_TESTS=OFF",
-            "-DGRADUS_BUILD_EXAMPLES=OFF", "-DGRADUS_BUILD_BENCHMARKS=OFF", env=environment)
+    library_alone = ["-DGRADUS_BUILD_TESTS=OFF", "-DGRADUS_BUILD_EXAMPLES=OFF", "-DGRADUS_BUILD_BENCHMARKS=OFF"]
+    if a.way in ("deb", "lintian"):
+        for tool in ("dpkg", "cpack", *(["lintian"] if a.way == "lintian" else [])):
+            if not shutil.which(tool):
+                print(f"skipped: {tool} is not here" + " (scripts/deps.sh --all)" * (tool == "lintian"))
+                sys.exit(77)
+        run(a.cmake, "-S", a.source, "-B", f"{scratch}/ours", *common, *library_alone, env=environment)
         run(os.path.join(os.path.dirname(a.cmake), "cpack"), "-G", "DEB", cwd=f"{scratch}/ours", env=environment)
         package = os.path.join(scratch, "ours", f"libgradus-dev_{a.version}_all.deb")
-        if shutil.which("lintian"):
+        if a.way == "lintian":
             run("lintian", "--fail-on", "error", package, env=environment)
-        else:
-            print("lintian is not here (scripts/deps.sh --all)")
+            print("lintian: no error")
+            sys.exit(0)
         # What its gradus.pc turns on, it depends on.
         names = {"PROTOZERO": "libprotozero-dev", "STB": "libstb-dev", "XSIMD": "libxsimd-dev", "ZLIB": "zlib1g-dev"}
         depends = re.split(r"[,\s]+", run("dpkg-deb", "-f", package, "Depends", env=environment).strip())
@@ -67,8 +81,8 @@ with tempfile.TemporaryDirectory() as scratch:
         shutil.rmtree(f"{scratch}/ours")
         prefix = os.path.join(root, "usr")
     elif a.way in ("find_package", "compiled", "pch", "components", "pkg_config"):
-        run(a.cmake, "-S", a.source, "-B", f"{scratch}/ours", *common, "-DGRADUS_BUILD_TESTS=OFF",
-            "-DGRADUS_BUILD_EXAMPLES=OFF", "-DGRADUS_BUILD_BENCHMARKS=OFF", f"-DCMAKE_INSTALL_PREFIX={prefix}", env=environment)
+        run(a.cmake, "-S", a.source, "-B", f"{scratch}/ours", *common, *library_alone,
+            f"-DCMAKE_INSTALL_PREFIX={prefix}", env=environment)
         run(a.cmake, "--install", f"{scratch}/ours", env=environment)
         # Moved after installing: nothing in the package may know where it was put.
         moved = os.path.join(scratch, "moved")
@@ -89,6 +103,20 @@ with tempfile.TemporaryDirectory() as scratch:
         environment["PKG_CONFIG_PATH"] = os.path.join(prefix, "share", "pkgconfig")
         if not shutil.which("pkg-config"):
             sys.exit("pkg-config is not here; install it (scripts/deps.sh)")
+        check_pkg_config(environment["PKG_CONFIG_PATH"], os.path.join(prefix, "include"))
+        # Folders of the user's own: deeper ones, moved after installing, and an absolute one, which is where it is.
+        run(a.cmake, "-S", a.source, "-B", f"{scratch}/ours", *common, *library_alone,
+            f"-DCMAKE_INSTALL_PREFIX={scratch}/deep", "-DCMAKE_INSTALL_INCLUDEDIR=include/vendor",
+            "-DCMAKE_INSTALL_DATADIR=lib/data", env=environment)
+        run(a.cmake, "--install", f"{scratch}/ours", env=environment)
+        os.rename(f"{scratch}/deep", f"{scratch}/deep_moved")
+        check_pkg_config(f"{scratch}/deep_moved/lib/data/pkgconfig", f"{scratch}/deep_moved/include/vendor")
+        if not os.path.exists(f"{scratch}/deep_moved/include/vendor/gradus/gradus.hpp"):
+            sys.exit("-DCMAKE_INSTALL_INCLUDEDIR=include/vendor has no header")
+        run(a.cmake, "-S", a.source, "-B", f"{scratch}/ours", f"-DCMAKE_INSTALL_INCLUDEDIR={scratch}/absolute",
+            env=environment)
+        check_pkg_config(f"{scratch}/ours", f"{scratch}/absolute")
+        shutil.rmtree(f"{scratch}/ours")
 
     # A program says which version it was written for: this one's first two numbers while the first is 0.
     wanted_version = ".".join(a.version.split(".")[:2])

@@ -7,6 +7,7 @@ the bits of a training.
 """
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -121,6 +122,27 @@ with tempfile.TemporaryDirectory() as scratch:
     linked, said = links(scratch, [*leaves, "-DGRADUS_ZLIB"], leaves, file, library)
     if linked or needs not in said:
         sys.exit(f"a file was linked with gradus::compiled of another build, and the linker said: {said or 'nothing'}")
+    # Flags that change bits change the name: square roots from estimates, and fused products on a machine that is not x86.
+    name = "#include <gradus/cpu/simd.hpp>\n#define TEXT_OF(x) #x\n#define TEXT(x) TEXT_OF(x)\n"
+    same_bits = "GRADUS_SIMD, GRADUS_ESTIMATES, gradus::simd::has_fma<float>, gradus::simd::has_fma<double>"
+    x86, arm = "x86_64-linux-gnu-g++", "arm-linux-gnueabihf-g++"
+    for named, pair in ((x86, (["-mavx512f", "-mfma"], ["-mavx512f", "-mfma", "-mavx512dq"])),
+                        (x86, (["-mavx2"], ["-mavx2", "-mfma"])),
+                        (arm, (["-mfpu=vfpv3"], ["-mfpu=vfpv4"]))):
+        compiler_of = compiler if named.startswith(platform.machine()) else shutil.which(named)
+        if not compiler_of:
+            continue
+        builds, bits = [], []
+        for flags in pair:
+            with open(os.path.join(scratch, "name.cpp"), "w", encoding="utf-8") as file:
+                file.write(name + f"build_is TEXT(GRADUS_BUILD);\nbits_are {same_bits};\n")
+            text = subprocess.run([compiler_of, "-std=c++20", "-I", include, *flags, "-E", "-P", "name.cpp"], cwd=scratch, check=True,
+                                  stdout=subprocess.PIPE, text=True).stdout
+            builds.append(re.search(r'build_is "(.*)"', text).group(1))
+            fma = re.search(r"bool has_fma =\s*(.*?);", text, re.S).group(1)
+            bits.append((re.search(r"bits_are (.*);", text).group(1), fma))
+        if bits[0] == bits[1] or builds[0] == builds[1]:
+            sys.exit(f"{compiler_of} with {pair[0]} and with {pair[1]}: the bits' flags are {bits}, the builds' names {builds}")
     # Two versions: the same flags, headers of another version.
     other = os.path.join(scratch, "other")
     shutil.copytree(include, other)

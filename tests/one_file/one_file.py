@@ -3,9 +3,10 @@
 
     The same tree, in another folder and with other hashes, gives the same bytes.
     It reads nothing but the standard library and the system's headers.
-    README's first program compiles with it; in long runs a program trains the same bits with it as with the folder.
+    README's first program compiles with it; in long runs it trains on a few drawn digits and prints what it prints with
+    the folder, and so does a program that says every bit of a loss.
     The programs for boards, built from gradus_edge.hpp without exceptions and rtti, print what they print with the
-    folder: one, chosen by DRAW, and all in long runs.
+    folder: one, chosen by DRAW, and all in long runs, then the one that has a heap from gradus.hpp as well.
     A program with what it includes as one text (--program) prints what it prints with the folder.
     Beside the folder, beside the other file, or with GRADUS_COMPILED, it is refused by a sentence of ours, first.
 """
@@ -60,6 +61,24 @@ def folder_of(one_file, folder):
     return folder
 
 
+def draws_digits(folder):
+    """Files of images and labels as the demo's, by the demo's own drawing."""
+    program = os.path.join(folder, "draws")
+    source = write(os.path.join(folder, "draws.cpp"), """#include <gradus/input/idx.hpp>
+#include "draw.hpp"
+int main(int, char** argv) {
+  const std::string stem = argv[1];
+  const digits::drawings drawn = digits::draw_digits(600, std::stoull(argv[2]));
+  gradus::write_idx(stem + "-images-idx3-ubyte", {std::span<const std::uint8_t>(drawn.images), {600, 28, 28}});
+  gradus::write_idx(stem + "-labels-idx1-ubyte", {std::span<const std::uint8_t>(drawn.labels), {600}});
+}
+""")
+    must(compiler, "-std=c++20", "-O1", "-I" + os.path.join(root, "include"), "-I" + os.path.join(root, "examples", "digits"),
+         source, "-o", program, "-pthread")
+    for part, seed in (("train", 1), ("test", 2)):
+        must(program, os.path.join(folder, part), str(seed))
+
+
 with tempfile.TemporaryDirectory() as scratch:
     one = os.path.join(scratch, "one")
     make(root, one, "1")
@@ -100,18 +119,44 @@ with tempfile.TemporaryDirectory() as scratch:
     if long and (losses[0] != losses[1] or not losses[0].startswith("0x")):
         sys.exit(f"one file and the folder train differently: {losses}")
 
+    # README's first program, on a few digits and for a few steps.
+    if long:
+        data, said = os.path.join(scratch, "digits"), []
+        draws_digits(data)
+        text = open(os.path.join(root, "examples", "quickstart.cpp"), encoding="utf-8").read()
+        for old, new in (("runs/digits-data/drawn-20000-4000", data), ("runs/quickstart", os.path.join(scratch, "run")),
+                         (".max_steps = 2000", ".max_steps = 60"), (".batch(1000)", ".batch(100)")):
+            if old not in text:
+                sys.exit(f"quickstart.cpp does not say \"{old}\" any more")
+            text = text.replace(old, new)
+        source = write(os.path.join(scratch, "thirty.cpp"), text)
+        for include in (everything, os.path.join(root, "include")):
+            program = os.path.join(scratch, "program")
+            shutil.rmtree(os.path.join(scratch, "run"), ignore_errors=True)
+            must(compiler, *FLAGS, "-DGRADUS_PROTOZERO=1", "-I" + include, source, "-o", program, "-pthread")
+            said.append(re.search(r"^accuracy .*$", must(program), re.M))
+        if not said[0] or not said[1] or said[0].group() != said[1].group():
+            sys.exit(f"README's program prints something else from one file: {said}")
+
     edge = folder_of(os.path.join(one, "gradus_edge.hpp"), os.path.join(scratch, "edge"))
-    # lenet.cpp reads a file that another test makes; interpret.cpp has a stepper on the heap, which is in gradus.hpp alone.
-    programs = sorted(p for p in glob.glob(os.path.join(root, "tests", "edge", "*.cpp"))
-                      if os.path.basename(p) not in ("lenet.cpp", "interpret.cpp"))
+    # interpret.cpp has a stepper on the heap, which is in gradus.hpp alone.
+    programs = sorted((edge, p) for p in glob.glob(os.path.join(root, "tests", "edge", "*.cpp"))
+                      if os.path.basename(p) != "interpret.cpp")
     if not long:
         programs = [programs[draw % len(programs)]]
-    for source in programs:
+    else:
+        programs.append((everything, os.path.join(root, "tests", "edge", "interpret.cpp")))
+    few = os.path.join(scratch, "few")  # what lenet.cpp reads
+    os.makedirs(few)
+    must(compiler, *FLAGS, "-I" + os.path.join(root, "include"),
+         os.path.join(root, "tests", "edge", "board", "digits_file.cpp"), "-o", os.path.join(scratch, "digits_file"))
+    must(os.path.join(scratch, "digits_file"), os.path.join(few, "digits.bin"), "20", "20")
+    for one_file, source in programs:
         said = []
-        for include in (edge, os.path.join(root, "include")):
+        for include in (one_file, os.path.join(root, "include")):
             program = os.path.join(scratch, "program")
             must(compiler, *FLAGS, "-fno-exceptions", "-fno-rtti", "-I" + include, source, "-o", program, "-pthread")
-            said.append(must(program))
+            said.append(must(program, cwd=few))
         if said[0] != said[1] or not said[0]:
             sys.exit(f"{source} prints something else from one file:\n{said[0]}\n{said[1]}")
 

@@ -5,12 +5,14 @@
     Those of Arduino, X11 and the system, all at once, after <cmath>: every door compiles, and so do other
     headers.
     Each macro that is refused is refused by the first error, which says its name.
-    An older standard is refused by the first error, and so is an older compiler, unless the program insists.
+    An older standard is refused by the first error, and so is an older compiler, unless the program insists. The older
+    compiler is g++ 11 or clang 15 itself where that is on PATH; else this one's number is changed.
     Every single letter that the library's code uses is refused, and so is each vendor's macro below that is a word of it:
     the list is complete."""
 import os
 import random
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -85,13 +87,13 @@ interrupts noInterrupts lowByte highByte bitRead bitSet sq radians degrees DEG_T
 failures = []
 
 
-def compile_text(text, *flags):
+def compile_text(text, *flags, by=compiler):
     with tempfile.TemporaryDirectory() as scratch:
         source = os.path.join(scratch, "macros.cpp")
         with open(source, "w", encoding="utf-8") as file:
             file.write(text)
-        return subprocess.run([compiler, "-std=c++20", "-fsyntax-only", "-I", include, *flags, source], stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, text=True)
+        return subprocess.run([by, "-std=c++20", "-fsyntax-only", "-I", include, *flags, source],
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
 doors = "".join(f"#include <gradus/{d}.hpp>\n" for d in ("estimator", "gradus", "data", "rules", "schedules", "codecs"))
@@ -136,18 +138,23 @@ for macro in REFUSED + [f"{letter}=1" for letter in sorted(listed) if len(letter
     if done.returncode == 0 or not re.search(rf"gradus: {name}\b.* is a macro here", first):
         failures.append(f"-D'{macro}' is not refused by name: {done.stdout[:400] or 'it compiles'}")
 
-OLDER = {"-std=c++17": "expected C++20",
-         "-U__clang_major__ -D__clang_major__=15" if "clang" in compiler else "-U__GNUC__ -D__GNUC__=11": "or newer, found an older one"}
-for flags, words in OLDER.items():
-    done = compile_text("#include <gradus/base/compiler.hpp>\n", "-w", *flags.split())
+clang = "clang" in os.path.basename(compiler)
+older = shutil.which("clang++-15" if clang else "g++-11")
+number = "-U__clang_major__ -D__clang_major__=15" if clang else "-U__GNUC__ -D__GNUC__=11"
+OLDER = [(compiler, "-std=c++17", "expected C++20"),
+         (older or compiler, "" if older else number, "or newer, found an older one")]
+for by, flags, words in OLDER:
+    named = f"{by} {flags}".strip()
+    done = compile_text("#include <gradus/base/compiler.hpp>\n", "-w", *flags.split(), by=by)
     first = next((line for line in done.stdout.splitlines() if "error:" in line), "")
     if done.returncode == 0 or words not in first:
-        failures.append(f"{flags}: expected an error that says \"{words}\", found {first or 'none'}")
-    if (count := len(re.findall(r"\berror:", compile_text("#include <gradus/gradus.hpp>\n", "-w", *flags.split()).stdout))) > 3:
-        failures.append(f"{flags}: {count} errors follow the one that says why")
+        failures.append(f"{named}: expected an error that says \"{words}\", found {first or 'none'}")
+    done = compile_text("#include <gradus/gradus.hpp>\n", "-w", *flags.split(), by=by)
+    if (count := len(re.findall(r"\berror:", done.stdout))) > 3:
+        failures.append(f"{named}: {count} errors follow the one that says why")
     if "std" not in flags and compile_text("#include <gradus/base/compiler.hpp>\n", "-w", "-DGRADUS_UNTESTED_COMPILER",
-                                           *flags.split()).returncode:
-        failures.append(f"{flags}: GRADUS_UNTESTED_COMPILER does not go on")
+                                           *flags.split(), by=by).returncode:
+        failures.append(f"{named}: GRADUS_UNTESTED_COMPILER does not go on")
 
 for f in failures:
     print(f)

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""order.py COMPILER INCLUDE SEED: all headers in one order, read by a user with many warnings.
+"""order.py COMPILER INCLUDE SEED [DRAW]: all headers in one order, read by a user with many warnings.
 
 The headers stand in an order drawn from SEED; an odd seed turns the order of the even one before it around, so that two
-seeds try every pair of headers both ways. Behind them comes program.inc with names of the user's own. It is compiled
-with -Werror and with warnings that the library's own build does not ask for, and no header is a system header. With
-$GRADUS_LONG, eight orders."""
+seeds try every pair of headers both ways. With DRAW, a number by the commit, each commit has orders of its own: the
+seed is SEED + 2 DRAW. Behind the headers comes program.inc with names of the user's own. It is compiled with -Werror
+and with warnings that the library's own build does not ask for, and no header is a system header. With $GRADUS_LONG,
+eight orders."""
 import os
 import random
 import re
@@ -12,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 
-compiler, include, seed = sys.argv[1:]
+compiler, include, seed = sys.argv[1], sys.argv[2], int(sys.argv[3]) + 2 * int(sys.argv[4] if len(sys.argv) > 4 else 0)
 here = os.path.dirname(os.path.abspath(__file__))
 warnings = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Wsign-conversion", "-Wold-style-cast",
             "-Werror"]
@@ -57,7 +58,7 @@ def compile_order(seed):
     return 0
 
 
-seeds = [int(seed), int(seed) ^ 1]
+seeds = [seed, seed ^ 1]
 if "GRADUS_LONG" in os.environ:
-    seeds = range(int(seed), int(seed) + 16, 2)
+    seeds = range(seed, seed + 16, 2)
 sys.exit(max(compile_order(s) for s in seeds))

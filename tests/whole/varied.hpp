@@ -1,11 +1,12 @@
-// Which pairs (rule, setting) the tests vary_stepper.cpp and vary_static_stepper.cpp try, and one stepper beside
-// another. A rule costs a compiler seconds, each further setting of it nothing: what is drawn is rules, with all of
-// their settings.
+// Which pairs (rule, setting) the tests vary_updater.cpp, vary_stepper.cpp and vary_static_stepper.cpp try, and one
+// stepper beside another. A rule costs a compiler seconds, each further setting of it nothing: what is drawn is rules,
+// with all of their settings.
 #pragma once
 #include <gradus/base/random.hpp>
 #include <gradus/base/state.hpp>
 #include <gradus/ops/layer.hpp>
 #include <gradus/ops/loss.hpp>
+#include <gradus/ops/model.hpp>
 #include <gradus/update/rules.hpp>
 #include <gradus/update/vary.hpp>
 

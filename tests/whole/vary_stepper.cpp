@@ -4,7 +4,7 @@
 // vary<member>(constant{c}) has the bits of the rule built with c, in a stepper, for every setting of rules drawn by
 // the commit: at least 20 pairs a run (GRADUS_DRAW, varied.hpp). Every pair in builds without GRADUS_DRAWN
 // (scripts/test.sh --all), whose file takes a compiler a minute. Of updaters every pair is in every run
-// (testing/conform.hpp), of sessions a few are (run/optimizer).
+// (vary_updater.cpp), of sessions a few are (run/optimizer).
 #include <gradus/cpu/device.hpp>
 #include <gradus/run/stepper.hpp>
 #include <gradus/update/composed.hpp>

@@ -57,6 +57,8 @@
 #define GRADUS_BUILD_WIDTH scalar
 #elif defined(__aarch64__)
 #define GRADUS_BUILD_WIDTH neon
+#elif defined(__AVX512F__) && defined(__AVX512DQ__)
+#define GRADUS_BUILD_WIDTH avx512dq
 #elif defined(__AVX512F__)
 #define GRADUS_BUILD_WIDTH avx512
 #elif defined(__AVX2__)
@@ -68,8 +70,19 @@
 #else
 #define GRADUS_BUILD_WIDTH sse2
 #endif
-#if defined(__FMA__) || defined(__FMA4__)
+// What simd::has_fma says: on other machines than these, one type of number may have it and the other not.
+#if defined(__aarch64__)
+#define GRADUS_BUILD_FMA
+#elif defined(__x86_64__) || defined(__i386__)
+#if defined(__FMA__)
 #define GRADUS_BUILD_FMA _fma
+#else
+#define GRADUS_BUILD_FMA
+#endif
+#elif defined(__FP_FAST_FMAF) && defined(__FP_FAST_FMA)
+#define GRADUS_BUILD_FMA _fma
+#elif defined(__FP_FAST_FMAF)
+#define GRADUS_BUILD_FMA _fmaf
 #else
 #define GRADUS_BUILD_FMA
 #endif
