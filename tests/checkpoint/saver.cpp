@@ -187,7 +187,8 @@ TEST_CASE("restore: damage is named, an older intact checkpoint is pointed at, o
         "checkpoint \"d/m-4.ckpt\" cannot be restored: the checksum of \"position\" does not fit its bytes (384 to "
         "387). The newest "
         "intact one beside it is \"d/m-2.ckpt\" (step 2): restore it by its path, or set restore_options::fallback "
-        "(run_config::restore_fallback in a trainer). Nothing was changed.");
+        "(restore_fallback of a run_config and of the options of supervisors, sessions and predictors). Nothing was "
+        "changed.");
   CHECK(text == message([&] { s.restore(m.list, "d/m-4.ckpt"); }, status::data_loss));
   CHECK(m.is_at(50));
 
@@ -646,7 +647,8 @@ TEST_CASE("restore_latest: a checkpoint that is not of the step that its name sa
         "checkpoint \"d/m-120.ckpt\" cannot be restored: its name says step 120, but the checkpoint in it says step "
         "110: another checkpoint was copied or renamed to it; put the right file there, or restore this one by its "
         "path. The newest intact one beside it is \"d/m-110.ckpt\" (step 110): restore it by its path, or set "
-        "restore_options::fallback (run_config::restore_fallback in a trainer). Nothing was changed.");
+        "restore_options::fallback (restore_fallback of a run_config and of the options of supervisors, sessions and "
+        "predictors). Nothing was changed.");
   CHECK(m.is_at(7));
   const auto r = s.restore_latest(m.list, "d", {.fallback = true});
   CHECK(r->path == "d/m-110.ckpt");

@@ -11,6 +11,7 @@
 #include <gradus/train/run_environment.hpp>
 #include <gradus/train/saved_model.hpp>
 
+#include "../train/run_files.hpp"
 #include "linear_model.hpp"
 
 #include <doctest/doctest.h>
@@ -505,6 +506,67 @@ TEST_CASE("what training writes: the loss and the graph for TensorBoard; a train
   CHECK(lines.back().starts_with("Loss for final step: "));
   e.train([] { return labelled(line::data().take(0), {"y"}); });
   CHECK(lines.back() == "WARNING: Training with estimator made no steps. Perhaps input is empty or misspecified.");
+}
+
+namespace {
+int event_files(const std::string& directory) {
+  int n = 0;
+  for (const auto& f : std::filesystem::directory_iterator(directory))
+    n += f.path().filename().string().starts_with(event_file_prefix);
+  return n;
+}
+std::vector<std::int64_t> steps_of(const std::string& directory, const std::string& tag) {
+  return run_files::steps_of(run_files::read_curves(posix{}, directory), tag);
+}
+int graphs_in(const std::string& directory) {
+  int n = 0;
+  for (const auto& f : std::filesystem::directory_iterator(directory)) {
+    if (!f.path().filename().string().starts_with(event_file_prefix)) continue;
+    summary_iterator all(f.path().string());
+    for (const auto& e : all) n += e.what == event_kind::graph_def;
+  }
+  return n;
+}
+}  // namespace
+
+TEST_CASE("one event file for each role of an estimator, whatever is called how often; curves as from many") {
+  testing::temp_dir dir;
+  const std::string eval = dir.path() + "/eval";
+  const estimator_options o{.config = {.model_dir = dir.path(), .save_summary_steps = 1}};
+  using steps = std::vector<std::int64_t>;
+  estimator e(line::model, o);
+  for (int round = 1; round <= 3; ++round) {
+    e.train(line::endless, {.steps = 2});
+    CHECK(event_files(dir.path()) == 1);
+    CHECK(steps_of(dir.path(), "loss").size() == static_cast<std::size_t>(2 * round));  // closed: all of it is there
+    e.evaluate(line::once);
+    CHECK(event_files(eval) == 1);
+    CHECK(steps_of(eval, "loss").size() == static_cast<std::size_t>(round));
+  }
+  CHECK(steps_of(dir.path(), "loss") == steps{1, 2, 3, 4, 5, 6});
+  CHECK(steps_of(eval, "loss") == steps{2, 4, 6});
+  CHECK(graphs_in(dir.path()) == 1);
+
+  // Another one goes on in a file of its own, and the first one behind it.
+  estimator next(line::model, o);
+  next.train(line::endless, {.steps = 2});
+  CHECK(event_files(dir.path()) == 2);
+  CHECK(steps_of(dir.path(), "loss") == steps{1, 2, 3, 4, 5, 6, 7, 8});
+  e.train(line::endless, {.steps = 2});
+  CHECK(event_files(dir.path()) == 3);
+  CHECK(steps_of(dir.path(), "loss") == steps{1, 2, 3, 4, 5, 6, 7, 8, 9, 10});
+
+  // A training that fails leaves its file closed; the next one drops what was not saved.
+  struct fails_at {
+    std::int64_t left;
+    void after_run(run_context&, const run_values&) {
+      if (--left == 0) raise(status::internal, "a hook's own");
+    }
+  };
+  CHECK_THROWS_AS(next.train(line::endless, {.steps = 5, .hooks = {fails_at{3}}}), internal);
+  next.train(line::endless, {.steps = 2});
+  CHECK(event_files(dir.path()) == 4);
+  CHECK(steps_of(dir.path(), "loss") == steps{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12});
 }
 
 TEST_CASE("a train op that leaves the moving averages out is warned of") {

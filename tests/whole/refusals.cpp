@@ -210,7 +210,8 @@ TEST_CASE("a damaged checkpoint: every truncation and a damage anywhere are noti
     check(r);
     CHECK_SAYS(r,
                "The newest intact one beside it is \"run/model-8.ckpt\" (step 8): restore it by its path, or set "
-               "restore_options::fallback (run_config::restore_fallback in a trainer). Nothing was changed.");
+               "restore_options::fallback (restore_fallback of a run_config and of the options of supervisors, "
+               "sessions and predictors). Nothing was changed.");
     if (n > 100) CHECK_SAYS(r, "it is truncated");
   }
   for (std::size_t n = 0; n < whole.size(); n += 7) {

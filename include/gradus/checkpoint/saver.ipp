@@ -253,8 +253,8 @@ GRADUS_BODY std::vector<std::string> any_saver::unlisted(const std::string& dire
       raise(status::failed_precondition,
             text("the directory \"", directory, "\" has no state file (\"", state_file_name,
                  "\"), and what it holds (\"", other, "\") is of another codec than \"", codec_.name,
-                 "\". Give the policy of the codec that wrote it, or choose an empty directory to start anew. Nothing "
-                 "was changed."));
+                 "\". Give the codec that wrote it, and restore_newest = true, to go on from it, or choose an empty "
+                 "directory to start anew. Nothing was changed."));
   if (names.empty() || options.restore_newest) return names;
   std::string newest = "None of them is intact.";
   for (const auto& name : names)
@@ -379,7 +379,8 @@ GRADUS_BODY restored any_saver::restore_first(const state_list& list, const std:
                                     : text("The newest intact one beside it is \"", from, "\" (step ",
                                            file->result().content.step,
                                            "): restore it by its path, or set "
-                                           "restore_options::fallback (run_config::restore_fallback in a trainer)"),
+                                           "restore_options::fallback (restore_fallback of a run_config and of the "
+                                           "options of supervisors, sessions and predictors)"),
                        ". Nothing was changed."));
     }
   }

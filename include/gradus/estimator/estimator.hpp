@@ -104,8 +104,9 @@ public:
       : estimator(std::make_shared<const Params>(std::move(params)), std::move(model_fn), std::move(o)) {}
 
   // Trains from the newest checkpoint on, if there is one. Returns at once, and calls no function, if max_steps is
-  // already reached. Raises invalid_argument if both numbers of steps are given or one is not positive, in the role
-  // evaluator or ps, and for saving listeners without a saver; unimplemented for a task whose variables are in another
+  // already reached. Warns if the data end before the last step. Raises invalid_argument if both numbers of steps are
+  // given or one is not positive, in the role evaluator or ps, and for saving listeners without a saver, and for a
+  // keep_checkpoint_best whose metric nothing can measure; unimplemented for a task whose variables are in another
   // process; failed_precondition if another training writes to model_dir; and the errors of model_fn, input_fn, hooks
   // and runs.
   estimator& train(const input_function& input_fn, const estimator_train_options& o = {});
@@ -179,7 +180,8 @@ private:
   estimator_options o_;
   model_function model_fn_;
   detail::checkpoint_reading reading_;
-  std::shared_ptr<eval_events> events_;  // null until an evaluation writes some
+  std::shared_ptr<eval_events> events_;                       // null until an evaluation writes some
+  std::shared_ptr<detail::any_summary_writer> train_events_;  // null until a training writes some
   any_batches* running_ = nullptr;
   bool reaches_no_other_ = false;  // sessions are the default, and the cluster's variables are in other processes
 };

@@ -20,6 +20,7 @@
 #include "../train/hooks/summary_saver_hook.hpp"
 #include "../train/loop_settings.hpp"
 #include "../train/monitored_session.hpp"
+#include "../train/progress.hpp"
 #include "../train/run_environment.hpp"
 #include "../train/run_log.hpp"
 #include "checkpoint_values.hpp"
@@ -108,6 +109,34 @@ private:
   std::size_t before_;
 };
 
+// The events of an estimator's trainings are in one file, which is closed between them.
+class events_of_call {
+public:
+  explicit events_of_call(any_summary_writer* w) : w_(w) {
+    if (w_ != nullptr) w_->resume();
+  }
+  events_of_call(const events_of_call&) = delete;
+  ~events_of_call() {
+    try {
+      close();
+    } catch (...) {  // the error that ended the training goes on
+    }
+  }
+  void close() {
+    if (w_ != nullptr) w_->close();
+  }
+
+private:
+  any_summary_writer* w_;
+};
+
+// Counts the saves of a call.
+struct counted_saves {
+  std::int64_t* made;  // of steps above 0
+  std::int64_t* last;
+  bool after_save(hooked_session&, std::int64_t step) const { return *made += step > 0, *last = step, false; }
+};
+
 // Whether the graph collects updates, as batch_norm's moving averages, none of which the train op makes.
 GRADUS_BODY bool leaves_updates_out(graph& g, value train_op) {
   std::vector<bool> made(static_cast<std::size_t>(g.nodes.count));
@@ -126,6 +155,15 @@ GRADUS_BODY saver_options saver_options_for(const run_config& c) {
   saver_options o{.max_to_keep = c.keep_checkpoint_max, .best = c.keep_checkpoint_best, .limits = c.limits};
   if (c.keep_checkpoint_every_n_hours.has_value()) o.keep_checkpoint_every_n_hours = c.keep_checkpoint_every_n_hours;
   return o;
+}
+
+GRADUS_BODY void refuse_best_of_nothing(const run_config& c) {
+  raise(
+      status::invalid_argument,
+      text("train: keep_checkpoint_best keeps the best ", c.keep_checkpoint_best.count,
+           " checkpoints by a metric, and nothing gives one to the checkpoints of an estimator; leave it out and keep "
+           "the best exports (best_exporter), or give the estimator_spec a scaffold and call measured(metric) of its "
+           "saver() in a saving listener"));
 }
 
 GRADUS_BODY std::int64_t whole(double every) { return static_cast<std::int64_t>(every); }
@@ -258,6 +296,8 @@ GRADUS_BODY estimator& estimator::train(const input_function& input_fn, const es
   if (!detail::shows(g, "loss")) g.summary_scalar("loss", b.spec.loss);
   g.add_to(collection::losses, b.spec.loss);
   reading_ = reading_for(b);  // later calls have no saver of a scaffold, and read what it writes
+  const bool keeps_best = chief && b.parts->saver() == nullptr && c.keep_checkpoint_best.count > 0;
+  if (keeps_best && b.spec.scaffold == nullptr) detail::refuse_best_of_nothing(c);
   if (b.parts->saver() == nullptr)
     b.parts->give_saver(
         std::make_shared<detail::any_saver>(detail::saver_options_for(c), o_.codec, any_file_system(), o_.tasks));
@@ -280,8 +320,10 @@ GRADUS_BODY estimator& estimator::train(const input_function& input_fn, const es
   for (const auto* list : {&of_all, &b.spec.training_chief_hooks})
     for (const any_hook& h : *list)
       if (saves == nullptr) saves = h.get_if<checkpoint_saver_hook>();
-  std::shared_ptr<detail::any_summary_writer> writer;
-  if (chief && writes_events()) writer = std::make_shared<summary_writer<>>(o_.model_dir, c.summaries);
+  const bool writes = chief && writes_events(), writes_first = writes && train_events_ == nullptr;
+  if (writes_first) train_events_ = std::make_shared<summary_writer<>>(o_.model_dir, c.summaries);
+  const std::shared_ptr<detail::any_summary_writer> writer = writes ? train_events_ : nullptr;
+  detail::events_of_call log(writer.get());
   const checkpoint_interval when = checkpoint_interval_of(c);
   std::shared_ptr<checkpoint_saver_hook> mine;
   if (saves == nullptr && (when.steps.active() || when.secs.active())) {
@@ -293,7 +335,8 @@ GRADUS_BODY estimator& estimator::train(const input_function& input_fn, const es
             .parts = b.parts.get(),
             .summary_writer = writer,
             .write_graph = c.checkpoint_save_graph_def,
-            .tasks = o_.tasks});
+            .tasks = o_.tasks,
+            .adds_graph = writes_first});
     saves = mine.get();
   }
   if (!o.saving_listeners.empty() && saves == nullptr)
@@ -302,6 +345,8 @@ GRADUS_BODY estimator& estimator::train(const input_function& input_fn, const es
           "run_config.save_checkpoints_steps or save_checkpoints_secs.");
   const detail::listeners_of_call added(saves);
   for (const any_saving_listener& l : o.saving_listeners) saves->add_listener(l);
+  std::int64_t saves_made = 0, saved_step = 0;
+  if (keeps_best && saves != nullptr) saves->add_listener(detail::counted_saves{&saves_made, &saved_step});
   if (chief) {
     if (mine != nullptr) hooks.push_back(mine);
     hooks.insert(hooks.end(), b.spec.training_chief_hooks.begin(), b.spec.training_chief_hooks.end());
@@ -320,7 +365,10 @@ GRADUS_BODY estimator& estimator::train(const input_function& input_fn, const es
     state_list list;
     s.remembers(list);
     const auto found = b.parts->saver()->restore_latest(
-        list, o_.model_dir, {.fallback = c.restore_fallback, .restore_newest = c.restore_newest});
+        list, o_.model_dir,
+        {.fallback = c.restore_fallback,
+         .restore_newest = c.restore_newest,
+         .prefix = saves != nullptr ? saves->checkpoint_basename() : detail::loop_settings().basename});
     if (found)
       for (const std::string& w : detail::warnings_of(*found)) warn(w);
     return found.has_value();
@@ -331,17 +379,35 @@ GRADUS_BODY estimator& estimator::train(const input_function& input_fn, const es
   const detail::pointed_to_while at_work(running_, &b.input->batches());
   std::int64_t runs = 0;
   double last_loss = 0;
+  std::optional<std::int64_t> ended_at;  // where the data ended
   monitored_session sess(creator, hooks, {.tasks = o_.tasks, .holds = alone});
+  const auto step_now = [&] {
+    base_session* const s = sess.raw_session();
+    return s != nullptr ? global_step(*s, b.step) : 0;
+  };
+  const std::int64_t last = o.max_steps ? *o.max_steps : o.steps ? step_now() + *o.steps : 0;
   sess.within([&] {
-    while (!sess.should_stop()) {
-      const run_results r = sess.run({b.spec.train_op, b.spec.loss, b.step});
-      last_loss = detail::number_in(r[1]), ++runs;
+    try {
+      while (!sess.should_stop()) {
+        const run_results r = sess.run({b.spec.train_op, b.spec.loss, b.step});
+        last_loss = detail::number_in(r[1]), ++runs;
+      }
+    } catch (const out_of_range&) {
+      if (sess.raw_session() != nullptr && !sess.coord().should_stop()) ended_at = step_now();
+      throw;
     }
   });
+  log.close();
   if (runs == 0)
     warn("Training with estimator made no steps. Perhaps input is empty or misspecified.");
   else
     say(text("Loss for final step: ", last_loss, "."));
+  if (runs > 0 && ended_at && *ended_at < last) warn(detail::data_ended(*ended_at, last, runs));
+  if (const detail::loop_settings best{.keeps_best = c.keep_checkpoint_best.count}; keeps_best) {
+    checkpoint_state kept;
+    if (!try_read_state(any_file_system(), join_path(o_.model_dir, state_file_name), kept) && kept.best.empty())
+      if (const auto said = detail::unranked_checkpoints(best, saves_made, saved_step); !said.empty()) warn(said);
+  }
   return *this;
 }
 

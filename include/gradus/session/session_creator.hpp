@@ -30,6 +30,8 @@ struct chief_session_options {
   std::string checkpoint_filename_with_path = {};
   double recovery_wait_secs = 30;
   std::function<void(std::string_view line)> log = nullptr;  // gets the warnings of a restore; default: stderr
+  bool restore_newest = false, restore_fallback = false;     // as in checkpoint_source
+  std::string checkpoint_basename = "model";                 // of the checkpoints in checkpoint_dir
 };
 // Makes sessions that restore the variables, or else initialize them. The first session finalizes the scaffold, which
 // must outlive the creator.

@@ -24,7 +24,10 @@ GRADUS_BODY std::unique_ptr<base_session> chief_session_creator::create_session(
                                .from = {.saver = parts_->saver().get(),
                                         .checkpoint_dir = o_.checkpoint_dir,
                                         .checkpoint_filename_with_path = o_.checkpoint_filename_with_path,
-                                        .log = o_.log}});
+                                        .log = o_.log,
+                                        .restore_newest = o_.restore_newest,
+                                        .restore_fallback = o_.restore_fallback,
+                                        .checkpoint_basename = o_.checkpoint_basename}});
 }
 
 GRADUS_BODY std::unique_ptr<base_session> worker_session_creator::create_session() {

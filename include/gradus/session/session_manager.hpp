@@ -77,6 +77,9 @@ struct checkpoint_source {
   double max_wait_secs = 7200;
   cancellation* stop = nullptr;                              // ends that wait
   std::function<void(std::string_view line)> log = nullptr;  // gets the warnings of a restore; default: stderr
+  bool restore_newest = false;                // as in run_config: if checkpoint_dir has checkpoints, but no state file
+  bool restore_fallback = false;              // as in run_config: a damaged checkpoint is passed over
+  std::string checkpoint_basename = "model";  // for both, only names `<basename>-<step>` count
 };
 struct prepare_options {
   value init_op = {};
@@ -97,8 +100,9 @@ public:
   explicit session_manager(session_manager_options o = {}, task_system t = {});
 
   // Raises failed_precondition if there is no checkpoint and no init op, or if the model is not ready in the end;
-  // invalid_argument for two paths; cancelled if it is stopped, or its session closed, while it waits for a checkpoint;
-  // the errors of the saver and the ops.
+  // and if checkpoint_dir holds checkpoints, but no state file (checkpoint_source::restore_newest); invalid_argument
+  // for two paths; cancelled if it is stopped, or its session closed, while it waits for a checkpoint; the errors of
+  // the saver and the ops.
   std::unique_ptr<base_session> prepare_session(const session_factory& open, const prepare_options& o) const;
   // Raises the errors of the saver and the ops; a model that is not ready is no error.
   recovered_session recover_session(const session_factory& open, const checkpoint_source& from) const;

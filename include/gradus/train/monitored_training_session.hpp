@@ -38,6 +38,9 @@ struct monitored_training_options {
   double max_wait_secs = 7200;                   // of tasks other than the chief
   std::shared_ptr<cancellation> stop = nullptr;  // ends that wait
   task_system tasks = {};
+  bool restore_newest = false;    // as in run_config: if checkpoint_dir holds checkpoints, but no state file
+  bool restore_fallback = false;  // as in run_config: a damaged checkpoint is passed over
+  std::string checkpoint_basename = "model";  // TensorFlow: model.ckpt; here the codec ends the name
 };
 
 namespace detail {

@@ -25,8 +25,13 @@ GRADUS_BODY training_parts::training_parts(graph& g, session_factory open, const
   if (saves_when(o))
     alone = hold_directory(parts.saver() != nullptr ? parts.saver()->disk() : any_file_system(), o.checkpoint_dir);
   if (o.is_chief)
-    creator = std::make_unique<chief_session_creator>(
-        std::move(open), g, parts, chief_session_options{.checkpoint_dir = o.checkpoint_dir}, o.tasks);
+    creator =
+        std::make_unique<chief_session_creator>(std::move(open), g, parts,
+                                                chief_session_options{.checkpoint_dir = o.checkpoint_dir,
+                                                                      .restore_newest = o.restore_newest,
+                                                                      .restore_fallback = o.restore_fallback,
+                                                                      .checkpoint_basename = o.checkpoint_basename},
+                                                o.tasks);
   else
     creator = std::make_unique<worker_session_creator>(
         std::move(open), g, parts, worker_session_options{.max_wait_secs = o.max_wait_secs, .stop = o.stop}, o.tasks);
@@ -55,6 +60,7 @@ GRADUS_BODY std::vector<any_hook> training_hooks(scaffold& parts, const monitore
     all.push_back(checkpoint_saver_hook(o.checkpoint_dir, {.save_secs = when->every_secs,
                                                            .save_steps = when->every_steps,
                                                            .parts = &parts,
+                                                           .checkpoint_basename = o.checkpoint_basename,
                                                            .summary_writer = writer,
                                                            .write_graph = true,
                                                            .tasks = o.tasks}));

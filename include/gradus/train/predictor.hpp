@@ -43,6 +43,9 @@ struct predictor_options {
   // to the predictor too: a variable that it keeps is read itself.
   bool use_averages = false;
   std::function<void(std::string_view line)> log = nullptr;  // gets the warnings of the restore; default: stderr
+  bool restore_newest = false;                // as in run_config: if model_dir holds checkpoints, but no state file
+  bool restore_fallback = false;              // as in run_config: a damaged checkpoint is passed over
+  std::string checkpoint_basename = "model";  // for both, only names `<basename>-<step>` count
 };
 
 namespace detail {

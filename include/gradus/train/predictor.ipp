@@ -42,7 +42,10 @@ GRADUS_BODY void predicted_model::load(const runnable& r, const predictor_option
     list.tensor(averaged ? text(v.name, "/ExponentialMovingAverage") : std::string(v.name), v.type, dims,
                 values_.view(static_cast<std::size_t>(k)).mutable_bytes());
   }
-  const restore_options how{.ignore_extra = true};
+  const restore_options how{.ignore_extra = true,
+                            .fallback = o.restore_fallback,
+                            .restore_newest = o.restore_newest,
+                            .prefix = o.checkpoint_path.empty() ? o.checkpoint_basename : std::string()};
   const auto found = o.checkpoint_path.empty() ? files.restore_latest(list, o.model_dir, how)
                                                : files.restore(list, o.checkpoint_path, how);
   if (!found)

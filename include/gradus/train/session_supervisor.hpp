@@ -77,6 +77,8 @@ struct session_supervisor_options {
   std::function<std::unique_ptr<base_session>(std::string_view master, const session_factory&)> connect =
       nullptr;  // default: in_process (session/master.hpp)
   task_system tasks = {};
+  bool restore_newest = false;    // as in run_config: if logdir holds checkpoints, but no state file
+  bool restore_fallback = false;  // as in run_config: a damaged checkpoint is passed over
 };
 
 struct prepare_session_options {

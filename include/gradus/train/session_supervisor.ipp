@@ -150,7 +150,10 @@ GRADUS_BODY std::shared_ptr<base_session> session_supervisor::prepare(std::strin
                                                      .checkpoint_dir = saver_ != nullptr ? o_.logdir : std::string(),
                                                      .wait_for_checkpoint = o.wait_for_checkpoint,
                                                      .max_wait_secs = o.max_wait_secs,
-                                                     .stop = stops.get()}});
+                                                     .stop = stops.get(),
+                                                     .restore_newest = o_.restore_newest,
+                                                     .restore_fallback = o_.restore_fallback,
+                                                     .checkpoint_basename = o_.checkpoint_basename}});
     if (!o_.logdir.empty()) write_graph(to_graph_def(*g_), o_.logdir, "graph.pbtxt");
     if (summary_writer_ != nullptr && std::exchange(writes_graph_, false)) add_graphs(*summary_writer_, *g_);
     if (o.start_standard_services) start_standard_services(sess);

@@ -36,6 +36,7 @@ struct checkpoint_saver_options {
   bool write_graph = false;        // graph.pbtxt into the directory
   std::int64_t steps_per_run = 1;  // by how much a run may raise the global step
   task_system tasks = {};
+  bool adds_graph = true;  // false: the writer has the graph already
 };
 
 class checkpoint_saver_hook {
@@ -51,6 +52,7 @@ public:
 
   // Adds one listener, which is called after the others. Call this before the session is made.
   void add_listener(any_saving_listener l) { o_.listeners.push_back(std::move(l)); }
+  const std::string& checkpoint_basename() const { return o_.checkpoint_basename; }
   std::size_t listeners() const { return o_.listeners.size(); }
   // Removes the listeners that were added after the first n.
   void keep_listeners(std::size_t n) {
@@ -102,7 +104,7 @@ private:
   void show_graph(graph& g) {
     if (std::exchange(shown_, true)) return;
     if (o_.write_graph) gradus::write_graph(to_graph_def(g), directory_of(prefix_), "graph.pbtxt");
-    if (o_.summary_writer != nullptr) add_graphs(*o_.summary_writer, g);
+    if (o_.summary_writer != nullptr && o_.adds_graph) add_graphs(*o_.summary_writer, g);
   }
   detail::any_saver& saver() {
     if (o_.saver == nullptr)
