@@ -26,7 +26,7 @@ erased = {"any_file_system", "any_clock"}  # what a policy of the kind becomes, 
 # The doors, and where each names the kinds that it takes.
 doors = [("`make_trainer`", "train/door.hpp", "trainer_kinds"), ("`make_supervisor`", "train/supervisor.hpp", "supervisor_kinds"),
          ("`make_static_stepper`", "run/static_door.hpp", "policies_fit"), ("`stepper`", "run/stepper.hpp", "policies_fit"),
-         ("`updater`", "run/updater.hpp", "policies_fit"),
+         ("`updater`", "run/updater_door.hpp", "updater_kinds"),
          ("`session`", "run/session.hpp", "session_kinds")]
 texts = {path.relative_to(base).as_posix(): path.read_text() for path in sorted(base.rglob("*.hpp")) if "testing" not in path.parts}
 

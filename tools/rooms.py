@@ -23,6 +23,7 @@ Laws:
   waiting     the rooms of WAITS_BY_TASKS start threads, block and sleep through base/tasks.hpp alone, so that tasks of a
               program's own can stand in the system's place
   references  a file that a comment or a page names exists
+  words       comments of headers do without PLAIN_WORDS: they name the thing that acts, and use the field's word for the act
 """
 import fnmatch
 import os
@@ -30,6 +31,9 @@ import re
 import subprocess
 import sys
 import tempfile
+
+# A sentence with one of these says neither which object acts nor what it does: "who asks is told" for "the call returns".
+PLAIN_WORDS = re.compile(r"(?<![\w`])(who|whom|told|asked)(?![\w`])", re.I)
 
 # A foreign library is known by how its includes begin; its door is the only header that may write them.
 DOORS = {
@@ -161,6 +165,10 @@ def check(root):
         for number, line in enumerate(lines, 1):
             if re.match(r"namespace gradus\b(?!::inline GRADUS_BUILD\b)", line) and "// of every build" not in line:
                 found.append((shown, number, "build", "write `namespace gradus::inline GRADUS_BUILD {` (base/build.hpp)"))
+            comment = re.search(r"(?<!:)//(.*)", line)
+            word = PLAIN_WORDS.search(comment.group(1)) if comment else None
+            if word:
+                found.append((shown, number, "words", f"write which object acts and what it does, without `{word.group(1)}`"))
         if "#pragma once" not in text:
             found.append((shown, 1, "floors", "no #pragma once"))
         first = True
@@ -417,6 +425,8 @@ def self_test():
         ("include/gradus/graph/leave.hpp", '#pragma once\n#include "../ops/o.hpp"\n', 2, "edge core"),
         ("include/gradus/base/good.hpp", "#pragma once\nnamespace gradus::detail {\n}\n", 2, "build"),
         ("include/gradus/ops/early.hpp", "#pragma once\n\n#include <vector>\n", 3, "first"),
+        ("include/gradus/base/good.hpp", "#pragma once\nint x;  // Who reads it is not told\n", 2, "words"),
+        ("include/gradus/base/two.ipp", '#pragma once\n#include "two.hpp"\n// as asked\n', 3, "words"),
         ("include/gradus/base/lonely.hpp", "#pragma once\n", 1, "mirror"),
         ("tests/base/orphan.cpp", "", 1, "mirror"),
         ("tests/base/good.cpp", "\n// as in base/gone.hpp\n", 2, "references"),

@@ -44,7 +44,7 @@ TEST_CASE("bundle_entry: readers that the header excludes, one by one and packed
     CHECK(kind == status::failed_precondition);
     return said;
   };
-  const std::string excluded = "it asks for readers of format version 0 other than 1";
+  const std::string excluded = "it needs readers of format version 0 other than 1";
   CHECK(refused("02 18 01") == excluded);
   CHECK(refused("04 18 01 18 02") == excluded);
   CHECK(refused("03 1a 01 01") == excluded);

@@ -6,19 +6,36 @@
 // fingerprints hold on any machine. All paths are relative: a case runs inside its folder.
 #pragma once
 #include <gradus/checkpoint/delta_saver.hpp>
+#include <gradus/gradus.hpp>
+#if __has_include(<gradus/codec/npz.hpp>)
 #include <gradus/codec/cereal.hpp>
 #include <gradus/codec/cereal_json.hpp>
 #include <gradus/codec/npz.hpp>
 #include <gradus/codec/safetensors.hpp>
 #include <gradus/codec/sharded.hpp>
 #include <gradus/codec/tensor_bundle.hpp>
-#include <gradus/gradus.hpp>
+#else  // where they stood in 0.5.0
+#include <gradus/checkpoint/cereal.hpp>
+#include <gradus/checkpoint/cereal_json.hpp>
+#include <gradus/checkpoint/npz.hpp>
+#include <gradus/checkpoint/safetensors.hpp>
+#include <gradus/checkpoint/sharded.hpp>
+#include <gradus/checkpoint/tensor_bundle.hpp>
+#endif
+#include <gradus/input/bucket.hpp>
+#include <gradus/input/choose.hpp>
 #include <gradus/input/combinators.hpp>
 #include <gradus/input/criteo.hpp>
 #include <gradus/input/csv.hpp>
 #include <gradus/input/elements.hpp>
 #include <gradus/input/example.hpp>
+#include <gradus/input/generator.hpp>
+#include <gradus/input/group_by_window.hpp>
+#include <gradus/input/idx.hpp>
 #include <gradus/input/libsvm.hpp>
+#include <gradus/input/npy.hpp>
+#include <gradus/input/padded_batch.hpp>
+#include <gradus/input/parse_example.hpp>
 #include <gradus/input/record_writer.hpp>
 #include <gradus/input/text_line.hpp>
 #include <gradus/input/tf_example.hpp>
@@ -346,6 +363,15 @@ inline void write_data(const std::string& directory) {
     }
     out.close();
   }
+  std::vector<std::uint8_t> pixels(15 * 2 * 3), labels(15);
+  for (std::size_t i = 0; i < pixels.size(); ++i) pixels[i] = static_cast<std::uint8_t>(i * 37 + i / 11);
+  for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = static_cast<std::uint8_t>(i * 7 % 10);
+  write_idx(at("train-images-idx3-ubyte"), tensor_view(std::span<std::uint8_t>(pixels), {15, 2, 3}));
+  write_idx(at("train-labels-idx1-ubyte"), tensor_view(std::span<std::uint8_t>(labels), {15}));
+  std::vector<float> rows(12 * 3);
+  for (std::size_t i = 0; i < rows.size(); ++i) rows[i] = 0.25f * static_cast<float>(i) - 2;
+  const std::string_view content(reinterpret_cast<const char*>(rows.data()), rows.size() * sizeof(float));
+  write_text(at("data.npy"), detail::npy_head("<f4", extents{12, 3}) + std::string(content));
 }
 inline const components one_number = {{"value", int64, {}}};
 inline memory_dataset numbers() {
@@ -447,6 +473,85 @@ void add_inputs(Cases& all) {
                             }});
 }
 
+// Elements of differing length: element i has (i * 5 + 3) % 7 values.
+inline any_dataset sequences(std::int64_t n) {
+  return range_dataset(n).map({{"v", int64, {any_extent}}}, [](const datum& from, datum& to) {
+    const auto i = from.value<std::int64_t>(0);
+    to.resize(0, {(i * 5 + 3) % 7});
+    for (auto& x : to.values<std::int64_t>(0)) x = i * 10;
+  });
+}
+// The stages and readers that the list above lacks, and caches whose file is not whole.
+template <class Cases>
+void add_more_inputs(Cases& all) {
+  all.push_back(read_by(
+      "idx", [] { return idx("../data/train").shuffle(6, 2).repeat(3).batch(4); }, 5, 30));
+  all.push_back(read_by(
+      "npy", [] { return npy("../data/data.npy").repeat(2); }, 15, 30));
+  all.push_back(read_by(
+      "generator",
+      [] {
+        const auto begin = [] {
+          return [i = std::int64_t{0}](datum& e) mutable {
+            e.set<std::int64_t>(0, i * i);
+            return i++ < 11;
+          };
+        };
+        return from_generator(one_number, begin, {.stateful = false}).repeat(3);
+      },
+      14, 40));
+  all.push_back(read_by(
+      "choose",
+      [] {
+        return choose_from_datasets({range_dataset(10), counter_dataset(50).take(4), range_dataset(9).skip(2)},
+                                    range_dataset(3).repeat(20).shuffle(8, 9));
+      },
+      9, 60));
+  all.push_back(read_by(
+      "padded_batch",
+      [] {
+        return sequences(23).padded_batch(4, {.padded_shapes = {}, .padding_values = {-1}, .drop_remainder = true});
+      },
+      2, 20));
+  all.push_back(read_by(
+      "bucket",
+      [] {
+        return sequences(40).bucket_by_sequence_length(
+            [](const datum& e) { return static_cast<std::int64_t>(e.values<std::int64_t>(0).size()); },
+            {.bucket_boundaries = {2, 5}, .bucket_batch_sizes = {2, 3, 4}});
+      },
+      4, 40));
+  all.push_back(read_by(
+      "group_by_window",
+      [] {
+        return range_dataset(40).group_by_window(
+            {{"value", int64, {any_extent}}}, [](const datum& e) { return e.value<std::int64_t>(0) % 3; },
+            [](std::int64_t, any_dataset group) -> any_dataset { return std::move(group).window(2); },
+            [](std::int64_t key) { return key + 3; });
+      },
+      5, 40));
+  all.push_back(read_by(
+      "parse_example",
+      [] {
+        return tf_record("../data/data.tfrecord")
+            .map({{"x", float32, {2}}, {"n", int64, {}}},
+                 [](const datum& from, datum& to) {
+                   const auto parsed = parse_single_example(
+                       from, {{"x", fixed_len_feature{{2}, float32}}, {"n", fixed_len_feature{{}, int64}}});
+                   std::copy(parsed["x"].floats.begin(), parsed["x"].floats.end(), to.values<float>(0).begin());
+                   to.set<std::int64_t>(1, parsed["n"].ints[0]);
+                 })
+            .shuffle(7, 4)
+            .repeat(2);
+      },
+      23, 80));
+  // A process that ended in the first iteration leaves the file under its name for the meantime; one that ended in the
+  // second leaves it whole.
+  const auto cached = [] { return range_dataset(50).shuffle(50, 6).cache("decoded").repeat(2); };
+  all.push_back(read_by("cache file that is not whole", cached, 20, 1000));
+  all.push_back(read_by("cache file in its second iteration", cached, 60, 1000));
+}
+
 // ---- a whole training run: dropout, batch_norm, averages, summaries, its input in the checkpoint
 inline constexpr auto rich = [](graph& g) {
   auto x = g.placeholder("x", {batch, 4});
@@ -518,6 +623,7 @@ inline std::vector<folder_case> all_cases() {
   add_inputs(all);
   all.push_back(trained_by("flat_binary", 7));
   all.push_back(trained_by("tensor_bundle", 8, tensor_bundle{}));
+  add_more_inputs(all);
   return all;
 }
 

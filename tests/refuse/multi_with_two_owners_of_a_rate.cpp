@@ -1,4 +1,5 @@
 // expect: gradus: the learning rate of a group has two owners
+// within: 8 lines
 // at most: 40 lines
 #include <gradus/cpu/device.hpp>
 #include <gradus/run/updater.hpp>

@@ -1,7 +1,5 @@
 // expect: gradus: .map(...) needs #include <gradus/input/map.hpp>
-// clang prints the macro of the assertion too, three lines before the place.
 // within: 8 lines
-// within-clang: 10 lines
 #include <gradus/input/dataset.hpp>
 #ifdef FIX
 #include <gradus/input/map.hpp>

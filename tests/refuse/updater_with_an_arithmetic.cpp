@@ -1,5 +1,6 @@
 // expect: gradus: this policy is not one that is taken here, because an arithmetic belongs to the device
 // expect: updater<cpu<portable>, adam> u{adam{}}
+// within: 8 lines
 // at most: 40 lines
 #include <gradus/cpu/device.hpp>
 #include <gradus/run/updater.hpp>

@@ -1,5 +1,6 @@
 // expect: gradus: this policy is not one that is taken here, because it is a part of a chain after its rule
 // expect: chain{adam{}, lookahead{}}
+// within: 8 lines
 // at most: 40 lines
 #include <gradus/cpu/device.hpp>
 #include <gradus/run/updater.hpp>

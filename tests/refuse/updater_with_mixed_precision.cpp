@@ -1,5 +1,6 @@
 // expect: gradus: this policy is not one that is taken here, because mixed_precision rewrites a model
 // expect: make_trainer takes it. An updater takes arrays of bfloat or half as they are
+// within: 8 lines
 // at most: 40 lines
 #include <gradus/cpu/device.hpp>
 #include <gradus/pass/mixed_precision.hpp>

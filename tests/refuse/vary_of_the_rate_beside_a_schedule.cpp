@@ -1,4 +1,5 @@
 // expect: gradus: the learning rate has two owners: the schedule and vary<&rule::rate>; keep one of the two.
+// within: 8 lines
 // at most: 40 lines
 #include <gradus/cpu/device.hpp>
 #include <gradus/run/updater.hpp>

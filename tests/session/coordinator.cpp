@@ -113,7 +113,7 @@ TEST_CASE("C4 a thread that runs on past the grace is an error; the grace begins
     at = t.hand.elapsed();
   });
   t.hand.advance(50);
-  CHECK(said.starts_with("asked to stop, these threads still run after 2 seconds: \"runs on\"; "));
+  CHECK(said.starts_with("a stop was requested, and these threads still run after 2 seconds: \"runs on\"; "));
   CHECK(at == 12);
   t.hand.advance(50);
 }
@@ -301,11 +301,11 @@ TEST_CASE("C4 the grace period: stragglers are named, exactly they") {
   second.release();
   coord.request_stop();
   const double before = clock.elapsed();
-  CHECK_THROWS_WITH_AS(
-      coord.join({.stop_grace_period_secs = 2.5}),
-      "asked to stop, these threads still run after 2.5 seconds: \"first\", \"third\"; let them look at should_stop(), "
-      "or give a longer stop_grace_period_secs",
-      deadline_exceeded);
+  CHECK_THROWS_WITH_AS(coord.join({.stop_grace_period_secs = 2.5}),
+                       "a stop was requested, and these threads still run after 2.5 seconds: \"first\", \"third\"; let "
+                       "them look at should_stop(), "
+                       "or give a longer stop_grace_period_secs",
+                       deadline_exceeded);
   CHECK(clock.elapsed() - before == 2.5);
   CHECK(joined_with(coord) == "nothing");  // they are registered no more
 }

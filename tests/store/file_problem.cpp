@@ -12,7 +12,7 @@ TEST_CASE("file_problem: kind and remedy by errno, also for one that nobody thou
   CHECK(status_of_errno(EIO) == status::data_loss);
   CHECK(status_of_errno(ENOTTY) == status::unavailable);
   CHECK(describe({EACCES, "create", "runs/a"}) ==
-        "cannot create \"runs/a\": Permission denied (check who owns the directory and its permissions, or choose "
+        "cannot create \"runs/a\": Permission denied (check the directory's owner and permissions, or choose "
         "another directory)");
   CHECK(describe({ENOTTY, "write", "a"}) ==
         "cannot write \"a\": Inappropriate ioctl for device (try again, or choose another directory)");

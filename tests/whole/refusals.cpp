@@ -366,7 +366,7 @@ TEST_CASE("a directory that cannot be written, a disk that is full: what, where,
   auto r = train(files);
   CHECK(r.kind == status::permission_denied);
   CHECK(r.text ==
-        "cannot create the directory \"run\": Permission denied (check who owns the directory and its permissions, or "
+        "cannot create the directory \"run\": Permission denied (check the directory's owner and permissions, or "
         "choose another directory)");
 
   train(counted);

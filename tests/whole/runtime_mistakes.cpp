@@ -309,7 +309,7 @@ TEST_CASE("checkpoints: of another rule, of another shape, of other data, none, 
         said([&] { make_trainer(line, adam{}, files, run_config{.model_dir = "run"}).train(endless(), {.steps = 1}); });
   }
   CHECK(locked ==
-        "permission_denied: cannot create the directory \"run\": Permission denied (check who owns the directory and "
+        "permission_denied: cannot create the directory \"run\": Permission denied (check the directory's owner and "
         "its permissions, or choose another directory)");
 }
 

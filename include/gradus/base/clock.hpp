@@ -17,7 +17,7 @@ concept clock = requires(const C& c) {
   { c.elapsed() } -> std::convertible_to<double>;
 };
 
-// The system's time of day and its monotonic clock.
+// Gives the system's time of day and its monotonic clock.
 struct system_clock {
   using policy_for = kind::clock;
   double now() const;

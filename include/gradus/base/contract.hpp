@@ -94,11 +94,11 @@ struct find_policy<Kind, Default, First, Rest...> {
 };
 }  // namespace detail
 
-// The number of policies of kind `Kind` in the pack.
+// This is the number of policies of kind `Kind` in the pack.
 template <class Kind, class... Policies>
 inline constexpr std::size_t policies_of = (std::size_t{0} + ... + std::size_t{detail::is_of<Kind, Policies>()});
 
-// The type of the policy of kind `Kind` in the pack, or the default.
+// This is the type of the policy of kind `Kind` in the pack, or the default.
 template <class Kind, class Default, class... Policies>
 using policy_of = typename detail::find_policy<Kind, Default, Policies...>::type;
 
@@ -136,6 +136,14 @@ template <class Kinds, class... More>
 using kinds_and = typename detail::join_kinds<Kinds, More...>::type;
 
 namespace detail {
+template <class Kind>
+concept many_at_once = requires { requires Kind::many; };
+// True if two policies have the same kind, and it is one of these kinds, of which a list may have one.
+template <class... Policies, class... Kinds>
+consteval bool given_twice(const kinds<Kinds...>*) {
+  return ((!many_at_once<Kinds> && policies_of<Kinds, Policies...> > 1) || ...);
+}
+
 // The message about a policy whose kind is not taken: it names the place where the policy belongs.
 template <class P, class Kind>
 struct no_policy_of_this_door {
@@ -204,7 +212,7 @@ struct is_a_policy_here {
 };
 template <class Kind, class... Policies>
 struct at_most_one {
-  static constexpr bool many = requires { requires Kind::many; };
+  static constexpr bool many = detail::many_at_once<Kind>;
   static_assert(many || policies_of<Kind, Policies...> <= 1,
                 "gradus: two policies of one kind were given (the kind is the first template argument of at_most_one); "
                 "keep one.");

@@ -13,7 +13,7 @@ namespace gradus::inline GRADUS_BUILD::detail {
 // The thread that holds the lock may lock it again, as a step or as a reader.
 class step_mutex {
 public:
-  // The lock for a step.
+  // This is the lock for a step.
   class stepping {
   public:
     explicit stepping(step_mutex& m) : m_(m) {
@@ -26,7 +26,7 @@ public:
   private:
     step_mutex& m_;
   };
-  // The lock for readers, such as a save or a summary.
+  // This is the lock for readers, such as a save or a summary.
   class visiting {
   public:
     explicit visiting(step_mutex& m) : m_(m) {

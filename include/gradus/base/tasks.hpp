@@ -55,8 +55,8 @@ public:
   virtual std::unique_ptr<meeting> make_meeting() = 0;
   // Raises std::system_error if no thread can be created.
   virtual std::unique_ptr<running> start(std::function<void()> body) = 0;
-  // The same, for drivers that list waiting tasks. `who` names the task's purpose.
-  virtual std::unique_ptr<running> start_named(std::string_view /*who*/, std::function<void()> body) {
+  // The same, for drivers that list waiting tasks. `caller` names the task's purpose.
+  virtual std::unique_ptr<running> start_named(std::string_view /*caller*/, std::function<void()> body) {
     return start(std::move(body));
   }
 };
@@ -97,10 +97,10 @@ public:
   double now() const;
   double elapsed() const;
   void sleep(double secs) const;
-  // Starts a task that calls `body`. An error message begins with `who` ("prefetch") and ends with `remedy` ("leave
+  // Starts a task that calls `body`. An error message begins with `caller` ("prefetch") and ends with `remedy` ("leave
   // prefetch out"). If no thread can be created, it calls `otherwise` and raises resource_exhausted.
   [[nodiscard]] task_handle start(
-      std::string_view who, std::string_view remedy, std::function<void()> body,
+      std::string_view caller, std::string_view remedy, std::function<void()> body,
       const std::function<void()>& otherwise = [] {}) const;
 
   // Returns the driver; null for the system's threads.
@@ -123,7 +123,7 @@ public:
   void wait(std::unique_lock<std::mutex>& lock, Done done) {
     while (!done()) wait(lock);
   }
-  // The same for at most `secs` seconds.
+  // Does the same for at most `secs` seconds.
   void wait_for(std::unique_lock<std::mutex>& lock, double secs);
   // Waits until done() is true, for at most `secs` seconds. Returns the last result of done(). If `secs` is below 0 it
   // does not wait.

@@ -63,18 +63,18 @@ GRADUS_BODY void task_system::sleep(double secs) const {
   for (double left = secs; left > 0; left = until - elapsed())
     detail::sleep_on_the_system(std::fmin(left, detail::longest_wait_secs));
 }
-GRADUS_BODY task_handle task_system::start(std::string_view who, std::string_view remedy, std::function<void()> body,
+GRADUS_BODY task_handle task_system::start(std::string_view caller, std::string_view remedy, std::function<void()> body,
                                            const std::function<void()>& otherwise) const {
-  if (driver_ == nullptr) return task_handle(start_thread(who, remedy, std::move(body), otherwise));
+  if (driver_ == nullptr) return task_handle(start_thread(caller, remedy, std::move(body), otherwise));
 #if defined(__cpp_exceptions)
   try {
-    return task_handle(driver_->start_named(who, std::move(body)));
+    return task_handle(driver_->start_named(caller, std::move(body)));
   } catch (const std::system_error& e) {
     otherwise();
-    detail::raise_no_thread(who, remedy, e);
+    detail::raise_no_thread(caller, remedy, e);
   }
 #else
-  return task_handle(driver_->start_named(who, std::move(body)));
+  return task_handle(driver_->start_named(caller, std::move(body)));
 #endif
 }
 

@@ -43,27 +43,27 @@ private:
 
 #if defined(__cpp_exceptions)
 namespace detail {
-[[noreturn]] inline void raise_no_thread(std::string_view who, std::string_view remedy, const std::system_error& e) {
+[[noreturn]] inline void raise_no_thread(std::string_view caller, std::string_view remedy, const std::system_error& e) {
   raise(status::resource_exhausted,
-        text(who, " cannot begin a thread: ", e.code().message(),
+        text(caller, " cannot begin a thread: ", e.code().message(),
              " (end other threads or processes, raise the limit of them (ulimit -u), or ", remedy, ")"));
 }
 }  // namespace detail
 #endif
 
-// Starts a thread that calls f. An error message begins with `who` ("prefetch") and ends with `remedy` ("leave prefetch
-// out"). Raises resource_exhausted if no thread can be created (RLIMIT_NPROC, a container's limit, memory); f is then
-// not called, and `otherwise` is called before the error is raised.
+// Starts a thread that calls f. An error message begins with `caller` ("prefetch") and ends with `remedy` ("leave
+// prefetch out"). Raises resource_exhausted if no thread can be created (RLIMIT_NPROC, a container's limit, memory); f
+// is then not called, and `otherwise` is called before the error is raised.
 template <class Thread = detail::joining_thread, class F, class Otherwise = void (*)()>
 Thread start_thread(
-    [[maybe_unused]] std::string_view who, [[maybe_unused]] std::string_view remedy, F&& f,
+    [[maybe_unused]] std::string_view caller, [[maybe_unused]] std::string_view remedy, F&& f,
     Otherwise otherwise = [] {}) {
 #if defined(__cpp_exceptions)
   try {
     return Thread(std::forward<F>(f));
   } catch (const std::system_error& e) {
     otherwise();
-    detail::raise_no_thread(who, remedy, e);
+    detail::raise_no_thread(caller, remedy, e);
   }
 #else
   (void)otherwise;

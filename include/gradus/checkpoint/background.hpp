@@ -73,8 +73,9 @@ public:
   // Returns the guard that must be called, piece by piece, before state is changed while a save may be under way;
   // nullptr unless the snapshot is a rolling_snapshot.
   write_guard* guard() { return area_.guard(); }
-  // Call this before a step if the guard is called only for changes within `told`: the rest of the state is copied now.
-  void before_step(std::span<const std::span<const std::byte>> told = {}) { area_.before_step(told); }
+  // Call this before a step if the guard is called only for changes within `guarded`: the rest of the state is copied
+  // now.
+  void before_step(std::span<const std::span<const std::byte>> guarded = {}) { area_.before_step(guarded); }
 
   // Returns the oldest finished save that has not been returned yet.
   std::optional<save_done> next_done() {

@@ -19,7 +19,7 @@ struct signal_table {
     int users = 0;
     struct sigaction before {};
   };
-  std::mutex alone;  // of those who change users; a handler takes no lock
+  std::mutex alone;  // of those that change users; a handler takes no lock
   std::array<entry, most> of{};
 
   static signal_table& all() {
@@ -48,9 +48,9 @@ struct signal_table {
   }
 };
 
-GRADUS_BODY caught_signal::caught_signal(const char* who, int signal, signal_use use) : signal_(signal), use_(use) {
+GRADUS_BODY caught_signal::caught_signal(const char* caller, int signal, signal_use use) : signal_(signal), use_(use) {
   if (signal <= 0 || signal >= signal_table::most)
-    raise(status::invalid_argument, text(who, ": ", signal, " is no signal number; give SIGTERM or another"));
+    raise(status::invalid_argument, text(caller, ": ", signal, " is no signal number; give SIGTERM or another"));
   signal_table& t = signal_table::all();
   signal_table::entry& e = t.of[static_cast<std::size_t>(signal)];
   const std::lock_guard lock(t.alone);
@@ -66,7 +66,7 @@ GRADUS_BODY caught_signal::caught_signal(const char* who, int signal, signal_use
   mine.sa_sigaction = &signal_table::take;
   mine.sa_flags = SA_RESTART | SA_SIGINFO;  // a handler that was there before may want to know more of the signal
   taken = taken && ::sigaction(signal, &mine, nullptr) == 0;
-  if (!taken) raise(status::invalid_argument, text(who, ": the signal ", signal, " cannot be caught"));
+  if (!taken) raise(status::invalid_argument, text(caller, ": the signal ", signal, " cannot be caught"));
   ++e.users;
   if (use == signal_use::ends) e.ending = e.ending + 1;
 }

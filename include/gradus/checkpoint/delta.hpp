@@ -52,7 +52,7 @@ struct delta_chain {
   std::int64_t deltas = 0;
 };
 
-// The keys of a delta's metadata.
+// These are the keys of a delta's metadata.
 struct delta_keys {
   static constexpr std::string_view number = "delta", base = "base", base_step = "base_step",
                                     base_checksum = "base_checksum", after = "after", after_step = "after_step",
@@ -88,7 +88,7 @@ owned_snapshot make_delta(const state_list& list, const row_tracker& marks, cons
 
 namespace detail {
 
-// An entry put together from a base and its deltas: the last whole record, and the rows of the deltas after it.
+// This is an entry put together from a base and its deltas: the last whole record, and the rows of the deltas after it.
 struct merged_record {
   const record* whole = nullptr;
   struct rows {
@@ -112,7 +112,7 @@ void put_rows(const merged_record& m, std::span<std::byte> table);
 // failed_precondition if it belongs to another chain or comes out of order, data_loss if its content, or that of the
 // checkpoint before it, is not what was written.
 std::pair<status, std::string> follow_problem(const delta_chain& chain, const named_snapshot& delta);
-// The same for all deltas in their order.
+// Returns the first such reason among all deltas, in their order.
 std::pair<status, std::string> chain_problem(const named_snapshot& base, std::span<const named_snapshot> deltas);
 
 merged_snapshot merge(const named_snapshot& base, std::span<const named_snapshot> deltas);

@@ -140,7 +140,7 @@ GRADUS_BODY checkpoint_state take_over(const any_codec& c, const any_file_system
   for (auto& b : found.best) b.first = name_beside(c, names, b.first);
   const auto clear = [&](std::string_view of, const std::string& path) {
     // The temporaries of another saver's state file are kept: that saver finds in them what to clear. So are those of
-    // temporaries, the marks of directories that are being written: who writes there next clears both.
+    // temporaries, the marks of directories that are being written: the next writer there clears both.
     if (of != state_file_name)
       return !is_temporary(of) && (!of.starts_with(state_file_name) || is_checkpoint_file(of, c.extension));
     checkpoint_state cut;

@@ -12,7 +12,7 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// Options of a restore, which decide which snapshots fit.
+// These options of a restore decide which snapshots fit.
 struct restore_options {
   std::string model = {};     // the model's fingerprint; metadata with another one does not fit; empty: any
   bool ignore_extra = false;  // restore what the list has, ignore the rest of the file (TensorFlow always does)

@@ -2,7 +2,8 @@
 // check a file that a cloud's agent writes, or a metadata server that a thread queries). Training ends after it if
 // `stops` is set.
 //
-//   make_trainer<digits>(adam{}, any_of{every_seconds{600}, on_notice{[] { return told.load(); }}}, run_config{...});
+//   make_trainer<digits>(adam{}, any_of{every_seconds{600}, on_notice{[] { return notified.load(); }}},
+//   run_config{...});
 //
 // on_signal.hpp does the same for a signal.
 #pragma once
@@ -19,9 +20,9 @@ class on_notice {
 public:
   using policy_for = kind::save_when;
 
-  // `told` is called after every step, on the thread that trains, until it returns true; that step is then saved.
+  // `notified` is called after every step, on the thread that trains, until it returns true; that step is then saved.
   // Raises invalid_argument for an empty function.
-  explicit on_notice(std::function<bool()> told, bool stops = true) : told_(std::move(told)), stops_(stops) {
+  explicit on_notice(std::function<bool()> notified, bool stops = true) : told_(std::move(notified)), stops_(stops) {
     if (!told_) raise(status::invalid_argument, "on_notice: expected a function that says whether a notice came");
   }
   bool due(const save_moment&) { return !arrived_ && (arrived_ = told_()); }

@@ -33,7 +33,7 @@ struct saver_options {
   bool pad_step_number = false;
   // A checkpoint larger than this many bytes is not read.
   std::uint64_t max_bytes = std::numeric_limits<std::uint64_t>::max();
-  // The limits of a codec for one checkpoint: tensors in it, bytes after inflation.
+  // These are the limits of a codec for one checkpoint: tensors in it, bytes after inflation.
   reader_limits limits = {};
 };
 

@@ -1,4 +1,4 @@
-// A signal_watch reports that a signal asked the program to end; a second signal ends it at once. POSIX only.
+// A signal_watch reports that a signal requested the end of the program; a second signal ends it at once. POSIX only.
 //
 //   const gradus::signal_watch watch;            // SIGTERM and SIGINT
 //   while (!watch.arrived()) work();             // the first one: end in order

@@ -35,7 +35,7 @@ class background_saver;  // checkpoint/background.hpp
 
 namespace detail {
 
-// The source and destination of each entry's bytes.
+// This is the source and destination of each entry's bytes.
 struct copy_range {
   const std::byte* from;
   std::byte* to;
@@ -68,13 +68,13 @@ private:
 // that changes state between begin and complete calls `guard`; `before_step` receives the state for which the guard
 // will be called.
 template <class S>
-concept staging = requires(S& s, const state_list& list, std::span<const std::span<const std::byte>> told) {
+concept staging = requires(S& s, const state_list& list, std::span<const std::span<const std::byte>> guarded) {
   s.prepare(list);
   s.begin(list);
   s.complete();
   { s.content() } -> std::same_as<snapshot&>;
   { s.guard() } -> std::same_as<write_guard*>;
-  s.before_step(told);
+  s.before_step(guarded);
 };
 
 // Training waits until the state is copied in memory; a thread then writes the copy.
@@ -119,8 +119,8 @@ struct rolling_snapshot {
     void begin(const state_list& list);
     // Copies the remaining pieces; the thread that writes the checkpoint calls it.
     void complete();
-    // Copies the pieces outside of `told`: the guard is not called for changes there.
-    void before_step(std::span<const std::span<const std::byte>> told = {});
+    // Copies the pieces outside of `guarded`: the guard is not called for changes there.
+    void before_step(std::span<const std::span<const std::byte>> guarded = {});
     write_guard* guard() { return this; }
     bool active() const override { return active_.load(std::memory_order_acquire); }
     // Copies the pieces that overlap these bytes, or waits for the thread that is copying them.

@@ -87,10 +87,10 @@ GRADUS_BODY void rolling_snapshot::area::complete() {
   active_.store(false, std::memory_order_release);
 }
 
-GRADUS_BODY void rolling_snapshot::area::before_step(std::span<const std::span<const std::byte>> told) {
+GRADUS_BODY void rolling_snapshot::area::before_step(std::span<const std::span<const std::byte>> guarded) {
   if (!active()) return;
   const auto within = [&](const detail::copy_range& p) {
-    for (const auto& t : told)
+    for (const auto& t : guarded)
       if (!std::less<>{}(p.from, t.data()) && !std::less<>{}(t.data() + t.size(), p.from + p.bytes)) return true;
     return false;
   };

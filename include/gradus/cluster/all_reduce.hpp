@@ -62,7 +62,7 @@ namespace detail {
 // Raises invalid_argument for a run that cannot sum its gradients in this way.
 void check_all_reduce(const all_reduce& how, const server& here, bool has_log);
 
-// The exchange of a step's rows and outputs, beside the arrays of gradient_exchange.
+// This is the exchange of a step's rows and outputs, beside the arrays of gradient_exchange.
 class exchanged_rows {
 public:
   // Adds a variable whose gradient comes as rows.

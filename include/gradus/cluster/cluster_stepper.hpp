@@ -27,7 +27,7 @@
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
-// The settings of a run's policies for its cluster.
+// These are the settings of a run's policies for its cluster.
 struct cluster_task {
   cluster_fingerprint made_from = {};
   std::vector<std::byte> policies = {};   // of the update
@@ -61,7 +61,7 @@ cluster_fingerprint fingerprint_of(Steps& steps, cluster_fingerprint of) {
   return of;
 }
 
-// The work of a parameter server of such steps.
+// This is the work of a parameter server of such steps.
 template <class Update, class Device>
 struct update_program {
   static auto serve_by(shard_settings s, Update update) {

@@ -52,7 +52,7 @@ public:
   // Returns true if this task has files: the chief, and a task that trains alone, such as an evaluator.
   bool has_files() const { return server_->is_chief() || server_->network() == nullptr; }
 
-  // The stepper of a run of this task.
+  // This is the stepper of a run of this task.
   template <class Alone, class Update, class Device, class Staleness>
   using steps = typename detail::steps_by<Alone, Update, Device, Staleness>::type;
   template <class Steps, class Staleness, class Recovery, class... More>

@@ -34,7 +34,7 @@ struct replica_device_setter_options {
   // True: the open parts of a node's device string are filled in. False: a node with a device string keeps it as it is.
   bool merge_devices = true;
   or_none<cluster_spec> cluster = {};  // cluster_spec(x) makes one from a map or a cluster_def x
-  // Names of the ops that go to a ps.
+  // These are the names of the ops that go to a ps.
   std::vector<std::string> ps_ops = {"Variable",
                                      "VariableV2",
                                      "AutoReloadVariable",

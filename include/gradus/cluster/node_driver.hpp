@@ -186,7 +186,7 @@ private:
   }
 };
 
-// The callbacks of a worker's driver.
+// These are the callbacks of a worker's driver.
 class worker_told {
 public:
   // Called with values of a shard, which have to be copied before it returns.
@@ -198,7 +198,7 @@ protected:
   ~worker_told() = default;
 };
 
-// The outcome of a push.
+// This is the outcome of a push.
 enum class push_fate : std::uint8_t {
   committed,  // it is an update, or in one
   accepted,   // it counts for the present round

@@ -20,7 +20,7 @@
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
-// The parameter server of a log, and the number of entries of an update.
+// This is the parameter server of a log, and the number of entries of an update.
 struct order_log_of {
   std::uint32_t number = 0, of_update = 1;
 };

@@ -275,7 +275,7 @@ GRADUS_BODY std::vector<cluster_member> remote_network::known_members() {
   if (answers_ == before)
     raise(status::deadline_exceeded,
           text(nodes_.names[cluster_shape::decider], " at ", nodes_.addresses[cluster_shape::decider],
-               " does not say who is there", ended_ ? ": the cluster has ended" : ""));
+               " does not list its members", ended_ ? ": the cluster has ended" : ""));
   return members_;
 }
 

@@ -51,7 +51,7 @@ private:
   mutable detail::session_client client_;
   std::uint64_t number_ = 0;
   mutable std::atomic<std::uint64_t> sequence_ = 0;
-  // The last known value of a variable on the server, compared with the variable's memory here.
+  // This is the last known value of a variable on the server, compared with the variable's memory here.
   struct known {
     std::uint32_t crc = 0;
     bool has_value = false;
@@ -72,7 +72,7 @@ private:
   void send_changes() const;
 
   detail::run_lease lease_of(std::span<const fetch> fetches, std::span<const feed> feeds, const run_options& o,
-                             run_metadata* told) override;
+                             run_metadata* meta) override;
   void start_variables(std::uint64_t seed, std::span<const feed> feeds) override;
   void look(std::span<const std::string_view> names) const override;
   void will_change() override;

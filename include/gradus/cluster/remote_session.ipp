@@ -109,10 +109,10 @@ GRADUS_BODY detail::answered_call remote_session::call_with(detail::session_op o
 }
 
 GRADUS_BODY detail::run_lease remote_session::lease_of(std::span<const fetch> fetches, std::span<const feed> feeds,
-                                                       const run_options& o, run_metadata* told) {
+                                                       const run_options& o, run_metadata* meta) {
   check_open();
-  detail::answered_call a = call_with(detail::session_op::run, 0, fetches, feeds, o, told != nullptr);
-  if (told != nullptr) told->nodes = std::move(a.said.nodes);
+  detail::answered_call a = call_with(detail::session_op::run, 0, fetches, feeds, o, meta != nullptr);
+  if (meta != nullptr) meta->nodes = std::move(a.said.nodes);
   return answers_->keep(std::move(a), fetches);
 }
 GRADUS_BODY void remote_session::start_variables(std::uint64_t seed, std::span<const feed> feeds) {
@@ -137,7 +137,7 @@ GRADUS_BODY void remote_session::look(std::span<const std::string_view> names) c
   if (a.said.results.size() != which.size() || a.said.has_value.size() != which.size() ||
       a.frame.tensors.size() != which.size())
     raise(status::data_loss, text("the server \"", target(), "\" has answered ", a.said.results.size(),
-                                  " variables where ", which.size(), " were asked for"));
+                                  " variables where ", which.size(), " were requested"));
   const std::lock_guard lock(mirror_);
   for (std::size_t k = 0; k < which.size(); ++k) {
     detail::resource_variable& v = *variables()[which[k]];

@@ -82,7 +82,7 @@ public:
   const std::exception_ptr& why_stuck() const { return why_stuck_; }
 
 private:
-  // What happens to a worker's push.
+  // This says what happens to a worker's push.
   enum class fates : std::uint8_t { none, logged, dropped, behind_the_end };
   struct seat {
     replay_plan::place next = {}, pushed = {};  // its next contribution in the log; that of the push that is here

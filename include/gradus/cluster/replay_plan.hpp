@@ -38,7 +38,7 @@ public:
   // Returns the order of the shard's values from which it was computed.
   std::uint64_t read(std::uint64_t order, std::uint32_t i, std::uint32_t shard) const;
 
-  // A contribution of a worker: number i of update `order`.
+  // This is a contribution of a worker: number i of update `order`.
   struct place {
     std::uint64_t order = 0;
     std::uint32_t i = 0;

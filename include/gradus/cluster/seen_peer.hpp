@@ -28,7 +28,7 @@ struct seen_peer {
 // than `silent_after`.
 cluster_member seen_member(const cluster_nodes& here, std::uint32_t node, const seen_peer& p, double now,
                            double silent_after);
-// The same for all peers, in the order of nodes.
+// Returns the members of all peers, in the order of nodes.
 template <class Peers>
 std::vector<cluster_member> members_of(const cluster_nodes& here, const Peers& peers, double now, double silent_after) {
   std::vector<cluster_member> all;

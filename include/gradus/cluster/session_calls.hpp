@@ -47,7 +47,7 @@ inline constexpr std::uint64_t no_session = 102;
 inline constexpr std::uint64_t let_go = 103;  // the server keeps nothing of the call any more
 }  // namespace answer_codes
 
-// The hello of a client of sessions.
+// This is the hello of a client of sessions.
 struct session_hello {
   std::uint64_t client = 0;  // the client's number
   std::string version = GRADUS_VERSION;

@@ -405,14 +405,14 @@ GRADUS_BODY std::vector<std::byte> session_host::answer_to(job& j, std::uint64_t
     }
     run_options o{.trace = static_cast<trace_level>(r.trace), .stop = &j.what->stop};
     if (r.has_timeout) o.timeout_secs = r.timeout_secs;
-    run_metadata told;
+    run_metadata meta;
     held.push_back(
-        session->run(std::span<const fetch>(fetches), std::span<const feed>(feeds), o, r.trace != 0 ? &told : nullptr));
+        session->run(std::span<const fetch>(fetches), std::span<const feed>(feeds), o, r.trace != 0 ? &meta : nullptr));
     for (const const_tensor_view& v : held.back()) {
       a.results.push_back({v.type, v.dims});
       tensors.push_back(v.type == dtype::none ? std::span<const std::byte>() : v.bytes());
     }
-    a.nodes = std::move(told.nodes);
+    a.nodes = std::move(meta.nodes);
     return finished();
   }
   if (op == session_op::read) {

@@ -40,7 +40,7 @@ struct shard_program {
   std::string cannot_be_sent = {};     // a policy that cannot be sent as bytes; empty: the recipe is whole
 };
 
-// The settings of a program, beside the policies of its update.
+// These are the settings of a program, beside the policies of its update.
 struct shard_settings {
   cluster_fingerprint of = {};
   std::vector<store_variable> variables = {};

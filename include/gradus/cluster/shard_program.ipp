@@ -27,7 +27,7 @@ GRADUS_BODY shard_settings shard_settings_from(bytes_in& in) {
   }
   if (!(bytes < most))
     raise(status::resource_exhausted,
-          text("a parameter server was asked for variables of ", bytes, " bytes; no machine has as many"));
+          text("a parameter server cannot hold variables of ", bytes, " bytes; no machine has as many"));
   return s;
 }
 

@@ -21,7 +21,7 @@ struct simulated_faults {
   // after the end of the run.
   int cuts = 0, stops = 0, crashes = 0;
   double within = 2;
-  // The duration of each of these, in seconds, drawn between the bounds.
+  // This is the duration of each of these, in seconds, drawn between the bounds.
   double least_outage = 0.05, most_outage = 5;
   // Each worker's steps take up to this many times as long.
   double slowness = 1;

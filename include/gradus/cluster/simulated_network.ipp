@@ -161,13 +161,13 @@ GRADUS_BODY void simulated_network::stop() {
 
 GRADUS_BODY void simulated_network::cut(nanos length) {
   if (has_ended_) return;
-  std::string who;
+  std::string parted;
   is_cut_off_.assign(nodes_.size(), false);
   for (std::uint32_t i = 0; i < nodes_.size(); ++i)
-    if (chance(0.5)) is_cut_off_[i] = true, who += text(who.empty() ? "" : ", ", name_of(i));
+    if (chance(0.5)) is_cut_off_[i] = true, parted += text(parted.empty() ? "" : ", ", name_of(i));
   cut_until_ = driver_->time() + length;
   ++counts_.cuts;
-  log(text("the network parts {", who, "} from the others until ", seconds_text(cut_until_)));
+  log(text("the network parts {", parted, "} from the others until ", seconds_text(cut_until_)));
 }
 GRADUS_BODY void simulated_network::stop_one(nanos length) {
   if (has_ended_) return;

@@ -125,7 +125,7 @@ public:
   stream_transport(stream_options options, const task_system& tasks);
   ~stream_transport() override;
 
-  void tell(transport_told& told) override { told_ = &told; }
+  void tell(transport_told& listener) override { told_ = &listener; }
   void connect(std::uint32_t node, const std::string& address, std::vector<std::byte> hello) override;
   void send(std::uint32_t node, std::span<const std::span<const std::byte>> pieces) override;
   std::string problem(std::uint32_t node) const override;

@@ -46,7 +46,7 @@ struct sync_replicas_options {
   std::function<void()> variable_averages = {};
 };
 
-// The kind of a variable's gradients: rows, or dense.
+// This is the kind of a variable's gradients: rows, or dense.
 struct aggregated_gradient {
   std::string_view name;
   dtype type = float32;

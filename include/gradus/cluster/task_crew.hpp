@@ -12,9 +12,9 @@
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
-// The tasks of a cluster, and their functions.
+// These are the tasks of a cluster, and their functions.
 struct task_crew {
-  std::string who;  // the beginning of error messages
+  std::string caller;  // the beginning of error messages
   int ps = 1, workers = 1;
   std::function<void(const std::string& job, int index)> task;                           // runs one
   std::function<void(const std::exception_ptr& error, const std::string& task)> failed;  // the first, and any other

@@ -10,7 +10,7 @@ namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY cluster_spec task_crew::spec() const {
   if (ps < least_ps || workers < 1)
-    raise(status::invalid_argument, text(who,
+    raise(status::invalid_argument, text(caller,
                                          least_ps == 0 ? ": expected ps of 0 or more, and one worker or more"
                                                        : ": expected one ps and one worker or more",
                                          ", found ", ps, " and ", workers));
@@ -44,12 +44,12 @@ GRADUS_BODY void task_crew::run(const task_system& tasks) const {
     try {
       const auto start = [&](const char* job, int n) {
         for (int i = 0; i < n; ++i)
-          threads.push_back(tasks.start(who, "ask for fewer ps and workers", [&, job, i] { run_task(job, i); }));
+          threads.push_back(tasks.start(caller, "ask for fewer ps and workers", [&, job, i] { run_task(job, i); }));
       };
       start("ps", ps);
       start("worker", workers);
     } catch (...) {
-      failed(std::current_exception(), who);
+      failed(std::current_exception(), caller);
       end();
       throw;
     }

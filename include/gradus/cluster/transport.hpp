@@ -55,8 +55,9 @@ struct transport_counts {
 class transport {
 public:
   virtual ~transport() = default;
-  // Sets the object whose functions are called. It is called once, before anything else; `told` must outlive close().
-  virtual void tell(transport_told& told) = 0;
+  // Sets the object whose functions are called. It is called once, before anything else; `listener` must outlive
+  // close().
+  virtual void tell(transport_told& listener) = 0;
   // Takes connections at "host:port" and returns the port; port 0 means any that is free. Raises unavailable if the
   // port is in use, invalid_argument for a malformed address.
   virtual int listen(const std::string& address) = 0;

@@ -48,7 +48,7 @@ public:
   // As long as a presence exists, the thread that made it is a task and takes turns.
   class presence {
   public:
-    presence(turn_driver& of, const std::string& who);
+    presence(turn_driver& of, const std::string& caller);
     presence(const presence&) = delete;
     ~presence();
 
@@ -63,7 +63,7 @@ public:
   void sleep(double secs) override;
   std::unique_ptr<meeting> make_meeting() override;
   std::unique_ptr<running> start(std::function<void()> body) override { return start_named("a task", std::move(body)); }
-  std::unique_ptr<running> start_named(std::string_view who, std::function<void()> body) override;
+  std::unique_ptr<running> start_named(std::string_view caller, std::function<void()> body) override;
 
   // ---- machines. The first is the driver's own, whose clock shows the right time.
   std::size_t add_machine(machine_state m);
@@ -86,7 +86,7 @@ public:
 private:
   struct task {
     std::condition_variable wake{};
-    std::string who{};
+    std::string caller{};
     std::size_t machine = 0;
     enum states { ready, blocked, ended } state = ready;
     const char* what = "";     // the thing it waits for, in words
@@ -110,7 +110,7 @@ private:
   static inline thread_local task* of_this_thread_ = nullptr;
   static inline thread_local const turn_driver* driver_of_this_thread_ = nullptr;
 
-  task* add(const std::string& who);
+  task* add(const std::string& caller);
   void remove(task* one);
   task* me() const { return driver_of_this_thread_ == this ? of_this_thread_ : nullptr; }
   task& waiting_task(const char* what) const;

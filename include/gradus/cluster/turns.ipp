@@ -43,11 +43,11 @@ private:
 
 class turn_driver::begun final : public running {
 public:
-  begun(std::shared_ptr<turn_driver> of, std::string_view who, std::function<void()> body)
+  begun(std::shared_ptr<turn_driver> of, std::string_view caller, std::function<void()> body)
       : of_(std::move(of)), body_(std::move(body)) {
     {
       const std::lock_guard held(of_->mutex_);
-      task_ = of_->add(std::string(who));
+      task_ = of_->add(std::string(caller));
     }
     struct taken_back {
       begun* b;
@@ -106,11 +106,11 @@ GRADUS_BODY turn_driver::turn_driver(std::uint64_t seed, nanos most)
   machines_.push_back({.name = ""});
 }
 
-GRADUS_BODY turn_driver::presence::presence(turn_driver& of, const std::string& who) : of_(&of) {
+GRADUS_BODY turn_driver::presence::presence(turn_driver& of, const std::string& caller) : of_(&of) {
   const std::lock_guard held(of.mutex_);
   if (of.running_ != nullptr || of_this_thread_ != nullptr)
     raise(status::failed_precondition, "turns: expected a driver that nobody uses, and a thread that is no task");
-  of.running_ = of.add(who);
+  of.running_ = of.add(caller);
   of_this_thread_ = of.running_, driver_of_this_thread_ = &of;
 }
 GRADUS_BODY turn_driver::presence::~presence() {
@@ -132,9 +132,9 @@ GRADUS_BODY void turn_driver::sleep(double secs) {
 GRADUS_BODY std::unique_ptr<task_driver::meeting> turn_driver::make_meeting() {
   return std::make_unique<place>(shared_from_this());
 }
-GRADUS_BODY std::unique_ptr<task_driver::running> turn_driver::start_named(std::string_view who,
+GRADUS_BODY std::unique_ptr<task_driver::running> turn_driver::start_named(std::string_view caller,
                                                                            std::function<void()> body) {
-  return std::make_unique<begun>(shared_from_this(), who, std::move(body));
+  return std::make_unique<begun>(shared_from_this(), caller, std::move(body));
 }
 
 GRADUS_BODY std::size_t turn_driver::add_machine(machine_state m) {
@@ -171,10 +171,10 @@ GRADUS_BODY std::string turn_driver::waits() const {
   return all_waits();
 }
 
-GRADUS_BODY turn_driver::task* turn_driver::add(const std::string& who) {
+GRADUS_BODY turn_driver::task* turn_driver::add(const std::string& caller) {
   tasks_.push_back(std::make_unique<task>());
   task* const one = tasks_.back().get();
-  one->who = who, one->since = now_;
+  one->caller = caller, one->since = now_;
   if (me() != nullptr) one->machine = me()->machine;
   return one;
 }
@@ -270,7 +270,7 @@ GRADUS_BODY std::string turn_driver::all_waits() const {
   for (const auto& t : tasks_) {
     if (t->state == task::ended) continue;
     const std::string& on = machines_[t->machine].name;
-    all += text(all.empty() ? "" : "; ", on, on.empty() ? "" : ", ", t->who);
+    all += text(all.empty() ? "" : "; ", on, on.empty() ? "" : ", ", t->caller);
     if (t->state == task::ready) {
       all += " could go on";
     } else {

@@ -249,7 +249,7 @@ public:
 
 private:
   using step_type = update_step<Update>;
-  // The further state of one variable of this shard, beside its values and mirrors.
+  // This is the further state of one variable of this shard, beside its values and mirrors.
   struct own_variable {
     std::size_t first = 0, end = 0;  // its entries of the state
     aligned_buffer before;           // the accumulated sum before this update

@@ -78,7 +78,7 @@ std::string_view kind_name(message_kind k);
 // slices of one name: `rows` has its row numbers (int64, ascending or not), `values` their values, row by row.
 enum class slice_role : std::uint8_t { dense = 0, rows = 1, values = 2, ids = 3 };
 
-// A view of a part of a named tensor.
+// This is a view of a part of a named tensor.
 struct wire_slice {
   std::string_view name;
   dtype type = dtype::none;

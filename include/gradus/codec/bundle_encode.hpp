@@ -11,7 +11,7 @@ namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
 
-// The settings of tensor_bundle.
+// These are the settings of tensor_bundle.
 struct bundle_settings {
   int shards = 1;
   std::optional<tensorflow_names> names = {};

@@ -103,7 +103,7 @@ std::string read_bundle_strings(std::span<const std::byte> bytes, std::uint64_t 
 
 // ---- variants
 
-// The same for n variants, each with its length before it and, after it, a checksum of all bytes so far.
+// Does the same for n variants, each with its length before it and, after it, a checksum of all bytes so far.
 std::string read_bundle_variants(std::span<const std::byte> bytes, std::uint64_t n, std::uint32_t& entry_crc);
 
 }  // namespace gradus::detail

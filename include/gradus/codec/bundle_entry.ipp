@@ -118,7 +118,7 @@ GRADUS_BODY std::string read_bundle_header(std::span<const std::byte> message, i
   kind = status::failed_precondition;
   if (endianness == 1) return "it was written on a big-endian machine, whose tensors this library does not read";
   if (min_consumer > bundle_version || bad_consumer)
-    return text("it asks for readers of format version ", min_consumer, bad_consumer ? " other than " : "; this is ",
+    return text("it needs readers of format version ", min_consumer, bad_consumer ? " other than " : "; this is ",
                 bundle_version);
   return {};
 }

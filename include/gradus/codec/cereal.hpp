@@ -25,7 +25,7 @@ namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
 
-// A tensor in cereal's ordinary containers.
+// This is a tensor in cereal's ordinary containers.
 struct cereal_entry {
   std::string name;
   std::uint8_t type = 0, blob = 0;

@@ -21,17 +21,17 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// The place of a part in its tensor.
+// This is the place of a part in its tensor.
 struct slice_of {
   std::string full_name;
   extents full, start, length;
 
   bool operator==(const slice_of&) const = default;
 };
-// Parts by their own names.
+// This maps the own name of a part to its place.
 using partition_map = std::map<std::string, slice_of>;
 
-// The decision of a partitioner.
+// A partitioner returns this: the axis to cut along, and the number of parts.
 struct cut_along {
   int axis = 0;
   std::int64_t parts = 1;

@@ -40,7 +40,7 @@ constexpr row_block block_of(std::int64_t id, std::int64_t rows, std::size_t par
   return {static_cast<std::size_t>(larger + (id - in_larger) / each), (id - in_larger) % each};
 }
 
-// A float32 table [rows, dimension] in one or several parts.
+// This is a float32 table [rows, dimension] in one or several parts.
 class embedding_table {
 public:
   embedding_table(std::span<const float> whole, std::int64_t rows, std::int64_t dimension);

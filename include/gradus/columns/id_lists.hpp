@@ -26,7 +26,7 @@ struct id_lists {
   std::vector<std::int64_t> splits = {0};  // example r has ids splits[r] to splits[r + 1]
   std::vector<std::int64_t> ids = {};
   std::vector<float> weights = {};  // one for each id; empty: all are 1
-  // The most ids of an example that who fills the lists may add; clear() keeps it.
+  // The most ids that may be added for one example; clear() keeps it.
   std::int64_t most = std::numeric_limits<std::int64_t>::max();
 
   std::int64_t rows() const { return static_cast<std::int64_t>(splits.size()) - 1; }

@@ -186,7 +186,7 @@ extern template struct built_in_ops<fast>;
 extern template struct built_in_ops<detail::compiled_beside_fast>;
 #endif
 
-// This is what updater and session run on unless told otherwise (declared in run/device.hpp).
+// This is what updater and session run on by default (declared in run/device.hpp).
 struct default_device : cpu<fast> {
   template <arithmetic Arithmetic>
   using with = cpu<Arithmetic>;

@@ -18,7 +18,7 @@ namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
 
-// Draws a standard normal by Marsaglia's polar method (1964), truncated at two deviations if asked for. Each attempt
+// Draws a standard normal by Marsaglia's polar method (1964), truncated at two deviations on request. Each attempt
 // takes another block of the element's own counter.
 template <class T>
 T draw_normal(const philox& words, std::uint64_t stream, std::uint64_t element, bool truncated) {

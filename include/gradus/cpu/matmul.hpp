@@ -88,7 +88,7 @@ void add_outer(T* sum, const T* x, std::int64_t m, const T* y, std::int64_t n, b
 }
 }  // namespace detail
 
-// Runs the kernel of the op with an epilogue (cpu/tile.hpp), which is told rows that count through all matrices, in
+// Runs the kernel of the op with an epilogue (cpu/tile.hpp), which gets rows that count through all matrices, in
 // order. The work is divided into runs of rows, or of columns where those are more and the rows fewer than 96.
 // multiply_operands_as is for an epilogue that knows T.
 template <class A, class T, class S, class E = as_is>

@@ -57,7 +57,7 @@ constexpr T product_start(product_into into) {
 
 // Computes the caller's share of `matrices` products that lie one after the other, with an epilogue, if the library
 // takes them; returns whether it does. It calls the library for pieces of 256 rows, so that a library that chooses its
-// order by shape is asked for the same shapes however many callers there are.
+// order by shape gets the same shapes however many callers there are.
 inline constexpr std::int64_t library_rows = 256;
 template <class A, class T, class S, class E>
   requires(A::product_library::template multiplies<T>)

@@ -26,7 +26,7 @@ constexpr int window_rows(int registers) { return tile_rows(registers); }
 #endif
 
 // The template argument Last says how many lanes of a tile's last register count: all (whole_register), a positive
-// number, or as many as it is told at run time (some_of_register).
+// number, or as many as its argument says at run time (some_of_register).
 inline constexpr int whole_register = 0, some_of_register = -1;
 
 // This holds Rows x Registers sums. add(x, row, step, y, y_stride, steps) adds x[r * row + p * step] * y[p * y_stride +

@@ -14,8 +14,8 @@ GRADUS_BODY binary_class_head::binary_class_head(binary_class_head_options o) : 
 }
 
 GRADUS_BODY estimator_spec binary_class_head::create_estimator_spec(const head_arguments& a) const {
-  static constexpr std::string_view who = "binary_class_head";
-  const value logits = detail::checked_logits(a, 1, who);
+  static constexpr std::string_view caller = "binary_class_head";
+  const value logits = detail::checked_logits(a, 1, caller);
   graph& g = *logits.g;
   value logistic, probabilities, class_ids, all_ids;
   {
@@ -40,11 +40,11 @@ GRADUS_BODY estimator_spec binary_class_head::create_estimator_spec(const head_a
                {"predict", predict_output(predictions)}};
   }
   const auto loss = [&]() -> detail::head_loss {
-    value y = detail::checked_labels(a, 1, who);
+    value y = detail::checked_labels(a, 1, caller);
     y = detail::label_range(cast(y, logits.type()), 2);
-    const value unreduced =
-        o_.loss_fn ? detail::unreduced_by(o_.loss_fn, y, logits, 1, who) : sigmoid_cross_entropy_with_logits(logits, y);
-    return detail::reduced(a, y, unreduced, detail::weights_of(a, o_.weight_column, false, who), o_.loss_reduction);
+    const value unreduced = o_.loss_fn ? detail::unreduced_by(o_.loss_fn, y, logits, 1, caller)
+                                       : sigmoid_cross_entropy_with_logits(logits, y);
+    return detail::reduced(a, y, unreduced, detail::weights_of(a, o_.weight_column, false, caller), o_.loss_reduction);
   };
   const auto metrics_of = [&](const detail::head_loss& l) {
     const auto of = [&](std::string_view name) { return metrics::options{.weights = l.weights, .name = name}; };

@@ -26,7 +26,7 @@ std::string_view export_tag(gradus::mode m);
 // export_outputs of which none is "serving_default".
 std::map<std::string, export_signature> signatures_of(const estimator_spec& spec, const serving_input& in);
 
-// A graph of a model function, and its signatures.
+// This is a graph of a model function, and its signatures.
 struct model_to_export {
   std::unique_ptr<graph> of;
   std::map<std::string, export_signature> signatures;

@@ -24,7 +24,7 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// The arguments of an exporter.
+// These are the arguments of an exporter.
 struct export_call {
   std::string model_dir;
   std::string export_path;      // model_dir/export/<name>
@@ -65,7 +65,7 @@ private:
   std::function<std::string(const export_call&)> export_;  // copies are the same exporter
 };
 
-// One exporter, or several.
+// This is one exporter, or several.
 class exporter_list {
 public:
   exporter_list() = default;

@@ -38,7 +38,7 @@ struct model_call {
   const run_config& config;
 };
 
-// An estimator's params, type-erased; they convert back to the type of the input_fn's argument.
+// This is an estimator's params, type-erased; they convert back to the type of the input_fn's argument.
 class any_params {
 public:
   template <class P>

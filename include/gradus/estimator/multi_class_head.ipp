@@ -16,9 +16,9 @@ GRADUS_BODY multi_class_head::multi_class_head(multi_class_head_options o) : o_(
 }
 
 GRADUS_BODY estimator_spec multi_class_head::create_estimator_spec(const head_arguments& a) const {
-  static constexpr std::string_view who = "multi_class_head";
+  static constexpr std::string_view caller = "multi_class_head";
   const int n = o_.n_classes;
-  const value logits = detail::checked_logits(a, n, who);
+  const value logits = detail::checked_logits(a, n, caller);
   graph& g = *logits.g;
   value probabilities, class_ids, all_ids;
   {
@@ -37,15 +37,15 @@ GRADUS_BODY estimator_spec multi_class_head::create_estimator_spec(const head_ar
                {"predict", predict_output(predictions)}};
   }
   const auto loss = [&]() -> detail::head_loss {
-    value y = detail::checked_labels(a, 1, who);
+    value y = detail::checked_labels(a, 1, caller);
     if (y.type() != int32 && y.type() != int64 && y.type() != uint8)
       raise(status::invalid_argument,
-            text(who, ": Labels dtype should be integer. Instead got ", name_of(y.type()), "."));
+            text(caller, ": Labels dtype should be integer. Instead got ", name_of(y.type()), "."));
     if (y.type() == uint8) y = cast(y, int32);
     const value unreduced = o_.loss_fn
-                                ? detail::unreduced_by(o_.loss_fn, y, logits, 1, who)
+                                ? detail::unreduced_by(o_.loss_fn, y, logits, 1, caller)
                                 : expand_dims(sparse_softmax_cross_entropy_with_logits(logits, squeeze(y, {-1})), -1);
-    return detail::reduced(a, y, unreduced, detail::weights_of(a, o_.weight_column, false, who), o_.loss_reduction);
+    return detail::reduced(a, y, unreduced, detail::weights_of(a, o_.weight_column, false, caller), o_.loss_reduction);
   };
   const auto metrics_of = [&](const detail::head_loss& l) {
     named_metrics all;

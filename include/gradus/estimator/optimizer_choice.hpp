@@ -22,7 +22,7 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// One optimizer at work in one graph.
+// This is one optimizer at work in one graph.
 struct chosen_optimizer {
   std::function<value(const detail::seq<gradient_and_variable>&, const apply_gradients_options&)> apply_gradients;
   any_optimizers session_part;  // for the session: estimator_spec{.optimizers = ...}

@@ -13,8 +13,8 @@ GRADUS_BODY regression_head::regression_head(regression_head_options o) : o_(std
 }
 
 GRADUS_BODY estimator_spec regression_head::create_estimator_spec(const head_arguments& a) const {
-  static constexpr std::string_view who = "regression_head";
-  const value logits = detail::checked_logits(a, o_.label_dimension, who);
+  static constexpr std::string_view caller = "regression_head";
+  const value logits = detail::checked_logits(a, o_.label_dimension, caller);
   value predicted = logits;
   named_tensors predictions;
   if (o_.inverse_link_fn) {
@@ -30,10 +30,10 @@ GRADUS_BODY estimator_spec regression_head::create_estimator_spec(const head_arg
         {std::string(default_signature), numbers}, {"regression", numbers}, {"predict", predict_output(predictions)}};
   }
   const auto loss = [&]() -> detail::head_loss {
-    const value y = cast(detail::checked_labels(a, o_.label_dimension, who), logits.type());
-    const value unreduced = o_.loss_fn ? detail::unreduced_by(o_.loss_fn, y, logits, o_.label_dimension, who)
+    const value y = cast(detail::checked_labels(a, o_.label_dimension, caller), logits.type());
+    const value unreduced = o_.loss_fn ? detail::unreduced_by(o_.loss_fn, y, logits, o_.label_dimension, caller)
                                        : squared_difference(y, logits);
-    return detail::reduced(a, y, unreduced, detail::weights_of(a, o_.weight_column, true, who), o_.loss_reduction);
+    return detail::reduced(a, y, unreduced, detail::weights_of(a, o_.weight_column, true, caller), o_.loss_reduction);
   };
   const auto metrics_of = [&](const detail::head_loss& l) {
     const auto of = [&](std::string_view name) { return metrics::options{.weights = l.weights, .name = name}; };

@@ -46,7 +46,7 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// The outcome of an evaluation of train_and_evaluate.
+// This is the outcome of an evaluation of train_and_evaluate.
 struct eval_outcome {
   enum statuses { evaluated, missing_checkpoint, no_new_checkpoint };
   statuses status = missing_checkpoint;

@@ -159,8 +159,9 @@ private:
     last_step_ = step, last_begun_ = o_->tasks.elapsed();
     std::tie(outcome, exported) = evaluator_->evaluate_and_export();
     if (outcome.status != eval_outcome::evaluated)
-      raise(status::failed_precondition,
-            "There was no new checkpoint after the training: who saves must write into the estimator's model_dir");
+      raise(
+          status::failed_precondition,
+          "There was no new checkpoint after the training: checkpoints must be written into the estimator's model_dir");
   }
 };
 

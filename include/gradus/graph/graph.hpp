@@ -326,7 +326,7 @@ private:
 constexpr shape value::dims() const { return g->nodes[id].dims; }
 constexpr dtype value::type() const { return g->nodes.first[id].type; }
 
-// The arguments of an op's shape rule: the operands, the attributes, and the shape and dtype of the result.
+// These are the arguments of an op's shape rule: the operands, the attributes, and the shape and dtype of the result.
 struct inference {
   graph& g;
   const card& op;

@@ -45,7 +45,7 @@ constexpr bool is_of_leaf(const graph_view& v, int id) {
   return v.nodes[id].op->is(trait::leaf);
 }
 
-// A named result: a metric, a prediction, a scalar or another summary for TensorBoard.
+// This is a named result: a metric, a prediction, a scalar or another summary for TensorBoard.
 struct output {
   enum kinds : int { loss, metric, prediction, summary, update, norm, fetch, histogram, image, audio };
   int kind, name, node;

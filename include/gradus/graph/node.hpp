@@ -58,7 +58,7 @@ struct card {
   void (*gradient)(backward&) = nullptr;
   // Sets the extents that a kernel loops over, on which its code depends. nullptr: fused, or not run by a kernel.
   void (*lower)(lowering&) = nullptr;
-  // The weights of a frozen layer.
+  // These are the weights of a frozen layer.
   const frozen_weights* frozen = nullptr;
 
   constexpr bool is(unsigned t) const { return (traits & t) != 0; }

@@ -45,7 +45,7 @@ private:
   }
 };
 
-// A tensor of a graph: the result of one node.
+// This is a tensor of a graph: the result of one node.
 struct value {
   graph_pointer g = {};
   int id = -1;

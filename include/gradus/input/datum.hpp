@@ -151,8 +151,8 @@ private:
 };
 
 namespace detail {
-// Checks that `d`, which a user's function made, has the components `spec`. Errors name the function `who`.
-void check_unit(const datum& d, const components& spec, bool batched, std::string_view who);
+// Checks that `d`, which a user's function made, has the components `spec`. Errors name the function `caller`.
+void check_unit(const datum& d, const components& spec, bool batched, std::string_view caller);
 }  // namespace detail
 
 }  // namespace gradus

@@ -193,9 +193,9 @@ GRADUS_BODY void datum::refuse_empty(std::size_t k) const {
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
-GRADUS_BODY void check_unit(const datum& d, const components& spec, bool batched, std::string_view who) {
+GRADUS_BODY void check_unit(const datum& d, const components& spec, bool batched, std::string_view caller) {
   const auto refuse = [&](std::string_view found) {
-    raise(status::invalid_argument, text(who, ": expected elements of ", to_text(spec), batched ? ", in rows" : "",
+    raise(status::invalid_argument, text(caller, ": expected elements of ", to_text(spec), batched ? ", in rows" : "",
                                          ", found ", found, "; make what was announced, or announce what is made"));
   };
   if (d.size() != spec.size()) refuse(text(d.size(), " components"));

@@ -132,7 +132,7 @@ struct example_place {
   std::string (*describe)(const void*) = nullptr;
   const void* about = nullptr;
 
-  std::string who() const { return describe != nullptr ? describe(about) : std::string(name); }
+  std::string shown_name() const { return describe != nullptr ? describe(about) : std::string(name); }
   std::string of(std::string_view key) const;
   [[noreturn]] void wrong_kind(std::string_view key, feature_kind expected, feature_kind found) const;
   [[noreturn]] void required(std::string_view key, feature_kind expected) const;
@@ -148,7 +148,8 @@ struct example_place {
     } catch (const error_of<status::data_loss>& e) {
       problem = e.what();
     }
-    raise(status::data_loss, text("Name: ", who(), ", Index: ", index, ".  Could not parse example input: ", problem));
+    raise(status::data_loss,
+          text("Name: ", shown_name(), ", Index: ", index, ".  Could not parse example input: ", problem));
 #else
     f();
 #endif

@@ -21,7 +21,7 @@ GRADUS_BODY feature_kind feature_message::kind() const {
 }
 
 GRADUS_BODY std::string example_place::of(std::string_view key) const {
-  return text("Name: ", who(), ", Key: ", key, ", Index: ", index, ".  ");
+  return text("Name: ", shown_name(), ", Key: ", key, ", Index: ", index, ".  ");
 }
 
 GRADUS_BODY void example_place::wrong_kind(std::string_view key, feature_kind expected, feature_kind found) const {
@@ -30,7 +30,7 @@ GRADUS_BODY void example_place::wrong_kind(std::string_view key, feature_kind ex
 }
 
 GRADUS_BODY void example_place::required(std::string_view key, feature_kind expected) const {
-  raise(status::invalid_argument, text("Name: ", who(), ", Feature: ", key, " (data type: ", data_type(expected),
+  raise(status::invalid_argument, text("Name: ", shown_name(), ", Feature: ", key, " (data type: ", data_type(expected),
                                        ") is required but could not be found.  Index: ", index,
                                        ".  Give it a default_value if it may be missing"));
 }

@@ -111,7 +111,7 @@ struct example_feature {
 class example_spec {
 public:
   enum class shape_of : std::uint8_t { fixed, var, sparse, sequence };
-  // One feature, with its settings checked.
+  // This is one feature, with its settings checked.
   struct entry {
     std::string name;
     shape_of how = shape_of::fixed;

@@ -58,7 +58,7 @@ constexpr std::size_t size_of(idx_type t) {
 
 inline constexpr int idx_max_rank = 8;
 
-// The contents of a file, with the values in this machine's byte order.
+// These are the contents of a file, with the values in this machine's byte order.
 struct idx_array {
   idx_type type = idx_type::uint8;
   int rank = 0;

@@ -86,7 +86,7 @@ public:
   }
 
 private:
-  // A place in the ring.
+  // This is a place in the ring.
   struct place {
     aligned_buffer memory;
     std::vector<tensor_view> arrays;

@@ -131,7 +131,7 @@ public:
     constexpr auto most = std::numeric_limits<std::int64_t>::max() - 1;
     const auto iteration = from.number(0, most, "the iteration of shuffle");
     const auto drawn = from.number(0, most, "the number of elements drawn by shuffle");
-    if (from.number(0, 1, "how shuffle's buffer is told") == 1) {
+    if (from.number(0, 1, "how shuffle's buffer is stored") == 1) {
       if (drawn > settings_.buffer)
         raise(status::data_loss, text("the saved input position is damaged: shuffle drew ", drawn));
       source_.read(from);

@@ -106,143 +106,149 @@ public:
 
   // Calls f(datum&), which changes an element (of a batched dataset: a batch) and keeps its components (map.hpp).
   auto map(auto f, const map_options& how = {}) && {
-    GRADUS_NEEDS_HEADER(map, map, mapped_dataset<batched_dataset<Self>>);
+    static_assert(detail::complete<mapped_dataset<batched_dataset<Self>>>, GRADUS_HEADER_OF(map, map));
     return mapped_dataset<batched_dataset<Self>>(std::move(*this).detached(), std::move(f), how);
   }
   auto map(auto f, const map_options& how = {}) const& {
-    GRADUS_NEEDS_HEADER(map, map, mapped_dataset<batched_dataset<Self>>);
+    static_assert(detail::complete<mapped_dataset<batched_dataset<Self>>>, GRADUS_HEADER_OF(map, map));
     return mapped_dataset<batched_dataset<Self>>(detached(), std::move(f), how);
   }
   // Calls f(const datum& from, datum& to), which makes another element, with the components `to` (map.hpp).
   auto map(components to, auto f, const map_options& how = {}) && {
-    GRADUS_NEEDS_HEADER(map, map, mapped_dataset<batched_dataset<Self>>);
+    static_assert(detail::complete<mapped_dataset<batched_dataset<Self>>>, GRADUS_HEADER_OF(map, map));
     return mapped_dataset<batched_dataset<Self>>(std::move(*this).detached(), std::move(to), std::move(f), how);
   }
   auto map(components to, auto f, const map_options& how = {}) const& {
-    GRADUS_NEEDS_HEADER(map, map, mapped_dataset<batched_dataset<Self>>);
+    static_assert(detail::complete<mapped_dataset<batched_dataset<Self>>>, GRADUS_HEADER_OF(map, map));
     return mapped_dataset<batched_dataset<Self>>(detached(), std::move(to), std::move(f), how);
   }
   // Returns the elements for which keep(const datum&) returns true (filter.hpp).
   auto filter(auto keep, const call_options& how = {}) && {
-    GRADUS_NEEDS_HEADER(filter, filter, filtered_dataset<batched_dataset<Self>>);
+    static_assert(detail::complete<filtered_dataset<batched_dataset<Self>>>, GRADUS_HEADER_OF(filter, filter));
     return filtered_dataset<batched_dataset<Self>>(std::move(*this).detached(), std::move(keep), how);
   }
   auto filter(auto keep, const call_options& how = {}) const& {
-    GRADUS_NEEDS_HEADER(filter, filter, filtered_dataset<batched_dataset<Self>>);
+    static_assert(detail::complete<filtered_dataset<batched_dataset<Self>>>, GRADUS_HEADER_OF(filter, filter));
     return filtered_dataset<batched_dataset<Self>>(detached(), std::move(keep), how);
   }
   // Returns the elements of this dataset and then those of `other` (concatenate.hpp).
   template <class Other>
   auto concatenate(Other&& other) && {
-    GRADUS_NEEDS_HEADER(concatenate, concatenate, concatenated_dataset<batched_dataset<Self>>);
+    static_assert(detail::complete<concatenated_dataset<batched_dataset<Self>>>,
+                  GRADUS_HEADER_OF(concatenate, concatenate));
     return concatenated_dataset<batched_dataset<Self>>(std::move(*this).detached(), std::forward<Other>(other));
   }
   template <class Other>
   auto concatenate(Other&& other) const& {
-    GRADUS_NEEDS_HEADER(concatenate, concatenate, concatenated_dataset<batched_dataset<Self>>);
+    static_assert(detail::complete<concatenated_dataset<batched_dataset<Self>>>,
+                  GRADUS_HEADER_OF(concatenate, concatenate));
     return concatenated_dataset<batched_dataset<Self>>(detached(), std::forward<Other>(other));
   }
   // Reads the elements once, and keeps them in memory or in a file (cache.hpp).
   auto cache(std::string path = {}) && {
-    GRADUS_NEEDS_HEADER(cache, cache, cached_dataset<batched_dataset<Self>>);
+    static_assert(detail::complete<cached_dataset<batched_dataset<Self>>>, GRADUS_HEADER_OF(cache, cache));
     return cached_dataset<batched_dataset<Self>>(std::move(*this).detached(), std::move(path));
   }
   // The same. `log` is called with the line that tells why a file is written again; without `log` the line goes to
   // stderr.
   template <class Log>
   auto cache(std::string path, Log log) && {
-    GRADUS_NEEDS_HEADER(cache, cache, cached_dataset<batched_dataset<Self>>);
+    static_assert(detail::complete<cached_dataset<batched_dataset<Self>>>, GRADUS_HEADER_OF(cache, cache));
     return cached_dataset<batched_dataset<Self>>(std::move(*this).detached(), std::move(path), std::move(log));
   }
   auto cache(std::string path = {}) const& {
-    GRADUS_NEEDS_HEADER(cache, cache, cached_dataset<batched_dataset<Self>>);
+    static_assert(detail::complete<cached_dataset<batched_dataset<Self>>>, GRADUS_HEADER_OF(cache, cache));
     return cached_dataset<batched_dataset<Self>>(detached(), std::move(path));
   }
   // Adds a component "index" in front, which counts from `start` (enumerate.hpp).
   auto enumerate(std::int64_t start = 0) && {
-    GRADUS_NEEDS_HEADER(enumerate, enumerate, detail::later<Self, enumerated_dataset>);
+    static_assert(detail::complete<detail::later<Self, enumerated_dataset>>, GRADUS_HEADER_OF(enumerate, enumerate));
     return detail::later<Self, enumerated_dataset>(std::move(*this).detached(), start);
   }
   auto enumerate(std::int64_t start = 0) const& {
-    GRADUS_NEEDS_HEADER(enumerate, enumerate, detail::later<Self, enumerated_dataset>);
+    static_assert(detail::complete<detail::later<Self, enumerated_dataset>>, GRADUS_HEADER_OF(enumerate, enumerate));
     return detail::later<Self, enumerated_dataset>(detached(), start);
   }
   // Returns windows, each of `size` stacked elements that are `stride` apart. A window begins every `shift` elements;
   // shift 0 means `size` (window.hpp).
   auto window(std::int64_t size, std::int64_t shift = 0, std::int64_t stride = 1, bool drop_remainder = false) && {
-    GRADUS_NEEDS_HEADER(window, window, detail::later<Self, windowed_dataset>);
+    static_assert(detail::complete<detail::later<Self, windowed_dataset>>, GRADUS_HEADER_OF(window, window));
     return detail::later<Self, windowed_dataset>(std::move(*this).detached(), size, shift, stride, drop_remainder);
   }
   auto window(std::int64_t size, std::int64_t shift = 0, std::int64_t stride = 1, bool drop_remainder = false) const& {
-    GRADUS_NEEDS_HEADER(window, window, detail::later<Self, windowed_dataset>);
+    static_assert(detail::complete<detail::later<Self, windowed_dataset>>, GRADUS_HEADER_OF(window, window));
     return detail::later<Self, windowed_dataset>(detached(), size, shift, stride, drop_remainder);
   }
   // Returns each element once (unique.hpp).
   auto unique() && {
-    GRADUS_NEEDS_HEADER(unique, unique, detail::later<Self, unique_elements>);
+    static_assert(detail::complete<detail::later<Self, unique_elements>>, GRADUS_HEADER_OF(unique, unique));
     return detail::later<Self, unique_elements>(std::move(*this).detached());
   }
   auto unique() const& {
-    GRADUS_NEEDS_HEADER(unique, unique, detail::later<Self, unique_elements>);
+    static_assert(detail::complete<detail::later<Self, unique_elements>>, GRADUS_HEADER_OF(unique, unique));
     return detail::later<Self, unique_elements>(detached());
   }
   // Returns batches of n elements, padded to one length (padded_batch.hpp).
   auto padded_batch(std::int64_t n, const detail::later<Self, padded_batch_options>& how = {}) && {
-    GRADUS_NEEDS_HEADER(padded_batch, padded_batch, detail::later<Self, padded_batches>);
+    static_assert(detail::complete<detail::later<Self, padded_batches>>, GRADUS_HEADER_OF(padded_batch, padded_batch));
     return detail::later<Self, padded_batches>(std::move(*this).detached(), n, how);
   }
   auto padded_batch(std::int64_t n, const detail::later<Self, padded_batch_options>& how = {}) const& {
-    GRADUS_NEEDS_HEADER(padded_batch, padded_batch, detail::later<Self, padded_batches>);
+    static_assert(detail::complete<detail::later<Self, padded_batches>>, GRADUS_HEADER_OF(padded_batch, padded_batch));
     return detail::later<Self, padded_batches>(detached(), n, how);
   }
   // Returns batches of elements of about the same length (bucket.hpp).
   auto bucket_by_sequence_length(auto length, const detail::later<Self, bucket_options>& how) && {
-    GRADUS_NEEDS_HEADER(bucket_by_sequence_length, bucket, detail::later<Self, bucketed_batches>);
+    static_assert(detail::complete<detail::later<Self, bucketed_batches>>,
+                  GRADUS_HEADER_OF(bucket_by_sequence_length, bucket));
     return detail::later<Self, bucketed_batches>(std::move(*this).detached(), std::move(length), how);
   }
   auto bucket_by_sequence_length(auto length, const detail::later<Self, bucket_options>& how) const& {
-    GRADUS_NEEDS_HEADER(bucket_by_sequence_length, bucket, detail::later<Self, bucketed_batches>);
+    static_assert(detail::complete<detail::later<Self, bucketed_batches>>,
+                  GRADUS_HEADER_OF(bucket_by_sequence_length, bucket));
     return detail::later<Self, bucketed_batches>(detached(), std::move(length), how);
   }
   // Returns the elements, which have the components `to`, of the datasets that f makes of each element, one dataset
   // after the other (interleave.hpp).
   auto flat_map(components to, auto f, const call_options& how = {}) && {
-    GRADUS_NEEDS_HEADER(flat_map, interleave, detail::later<Self, interleaved_dataset>);
+    static_assert(detail::complete<detail::later<Self, interleaved_dataset>>, GRADUS_HEADER_OF(flat_map, interleave));
     return detail::later<Self, interleaved_dataset>(std::move(*this).detached(), std::move(to), std::move(f), how);
   }
   auto flat_map(components to, auto f, const call_options& how = {}) const& {
-    GRADUS_NEEDS_HEADER(flat_map, interleave, detail::later<Self, interleaved_dataset>);
+    static_assert(detail::complete<detail::later<Self, interleaved_dataset>>, GRADUS_HEADER_OF(flat_map, interleave));
     return detail::later<Self, interleaved_dataset>(detached(), std::move(to), std::move(f), how);
   }
   // The same, but several datasets are open at a time and take turns (interleave.hpp).
   auto interleave(components to, auto f, const detail::later<Self, interleave_options>& how) && {
-    GRADUS_NEEDS_HEADER(interleave, interleave, detail::later<Self, interleaved_dataset>);
+    static_assert(detail::complete<detail::later<Self, interleaved_dataset>>, GRADUS_HEADER_OF(interleave, interleave));
     return detail::later<Self, interleaved_dataset>(std::move(*this).detached(), std::move(to), std::move(f), how);
   }
   auto interleave(components to, auto f, const detail::later<Self, interleave_options>& how) const& {
-    GRADUS_NEEDS_HEADER(interleave, interleave, detail::later<Self, interleaved_dataset>);
+    static_assert(detail::complete<detail::later<Self, interleaved_dataset>>, GRADUS_HEADER_OF(interleave, interleave));
     return detail::later<Self, interleaved_dataset>(detached(), std::move(to), std::move(f), how);
   }
   // Gathers elements by key. When a key has window_size of them, `reduce` makes a dataset of this window, whose
   // elements are returned (group_by_window.hpp).
   auto group_by_window(components to, auto key, auto reduce, auto window_size, const call_options& how = {}) && {
-    GRADUS_NEEDS_HEADER(group_by_window, group_by_window, detail::later<Self, grouped_dataset>);
+    static_assert(detail::complete<detail::later<Self, grouped_dataset>>,
+                  GRADUS_HEADER_OF(group_by_window, group_by_window));
     return detail::later<Self, grouped_dataset>(std::move(*this).detached(), std::move(to), std::move(key),
                                                 std::move(reduce), std::move(window_size), how);
   }
   auto group_by_window(components to, auto key, auto reduce, auto window_size, const call_options& how = {}) const& {
-    GRADUS_NEEDS_HEADER(group_by_window, group_by_window, detail::later<Self, grouped_dataset>);
+    static_assert(detail::complete<detail::later<Self, grouped_dataset>>,
+                  GRADUS_HEADER_OF(group_by_window, group_by_window));
     return detail::later<Self, grouped_dataset>(detached(), std::move(to), std::move(key), std::move(reduce),
                                                 std::move(window_size), how);
   }
   // Returns elements that are batches already, of at most n rows, as batches for a trainer (batch.hpp makes batches of
   // single elements).
   auto as_batches(std::int64_t n) && {
-    GRADUS_NEEDS_HEADER(as_batches, as_batches, detail::later<Self, regarded_batches>);
+    static_assert(detail::complete<detail::later<Self, regarded_batches>>, GRADUS_HEADER_OF(as_batches, as_batches));
     return detail::later<Self, regarded_batches>(std::move(*this).detached(), n);
   }
   auto as_batches(std::int64_t n) const& {
-    GRADUS_NEEDS_HEADER(as_batches, as_batches, detail::later<Self, regarded_batches>);
+    static_assert(detail::complete<detail::later<Self, regarded_batches>>, GRADUS_HEADER_OF(as_batches, as_batches));
     return detail::later<Self, regarded_batches>(detached(), n);
   }
   // Returns f(this), so that a part of a pipeline can be a function.
@@ -384,4 +390,4 @@ private:
 };
 
 }  // namespace gradus
-#undef GRADUS_NEEDS_HEADER
+#undef GRADUS_HEADER_OF

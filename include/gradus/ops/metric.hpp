@@ -59,7 +59,7 @@ constexpr dtype type_of(value a, value b, const options& o) {
   if (is_float(o.type)) return o.type;
   return a.type() == float64 || b.type() == float64 || (o.weights && o.weights.type() == float64) ? float64 : float32;
 }
-// A sum over batches: the share of this batch, the stored sum, and the sum with this batch.
+// This is a sum over batches: the share of this batch, the stored sum, and the sum with this batch.
 struct tally {
   value of_batch, stored, updated;
 };

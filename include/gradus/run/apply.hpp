@@ -19,7 +19,7 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// A gradient: dense, or the values of some rows.
+// This is a gradient: dense, or the values of some rows.
 template <class T>
 struct gradient_view {
   const T* values = nullptr;

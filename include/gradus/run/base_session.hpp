@@ -59,20 +59,20 @@ public:
   // failed_precondition, or cancelled if that happens while the run waits; both become aborted if the session's
   // variables were taken away with it.
   run_results run(std::initializer_list<fetch> fetches, std::initializer_list<feed> feeds = {},
-                  const run_options& o = {}, run_metadata* told = nullptr) {
+                  const run_options& o = {}, run_metadata* meta = nullptr) {
     return run(std::span<const fetch>(fetches.begin(), fetches.size()),
-               std::span<const feed>(feeds.begin(), feeds.size()), o, told);
+               std::span<const feed>(feeds.begin(), feeds.size()), o, meta);
   }
   run_result run(const fetch& f, std::initializer_list<feed> feeds = {}, const run_options& o = {},
-                 run_metadata* told = nullptr) {
-    return run(f, std::span<const feed>(feeds.begin(), feeds.size()), o, told);
+                 run_metadata* meta = nullptr) {
+    return run(f, std::span<const feed>(feeds.begin(), feeds.size()), o, meta);
   }
-  run_result run(const fetch& f, std::span<const feed> feeds, const run_options& o = {}, run_metadata* told = nullptr) {
-    return run_result(lease_of(std::span<const fetch>(&f, 1), feeds, o, told));
+  run_result run(const fetch& f, std::span<const feed> feeds, const run_options& o = {}, run_metadata* meta = nullptr) {
+    return run_result(lease_of(std::span<const fetch>(&f, 1), feeds, o, meta));
   }
   run_results run(std::span<const fetch> fetches, std::span<const feed> feeds = {}, const run_options& o = {},
-                  run_metadata* told = nullptr) {
-    return run_results(lease_of(fetches, feeds, o, told));
+                  run_metadata* meta = nullptr) {
+    return run_results(lease_of(fetches, feeds, o, meta));
   }
 
   // Lists everything that a resumed session needs: its variables except the local ones, among them an optimizer's slots
@@ -100,10 +100,10 @@ public:
   // Keeps `what`, such as the resources of a server, alive as long as the session.
   void keep(std::shared_ptr<const void> what) { kept_ = std::move(what); }
 
-  // Count threads of this session that a queue runner, named by `who`, has: `begin_threads` returns false, and counts
-  // nothing, while some of them run, and `end_thread` returns whether it was the last one.
-  bool begin_threads(const std::string& who, std::size_t n);
-  bool end_thread(const std::string& who);
+  // Count threads of this session that a queue runner, named by `caller`, has: `begin_threads` returns false, and
+  // counts nothing, while some of them run, and `end_thread` returns whether it was the last one.
+  bool begin_threads(const std::string& caller, std::size_t n);
+  bool end_thread(const std::string& caller);
 
   // Returns the variable of a node, for ops that a session runs by itself (run/session_op.hpp).
   detail::resource_variable& variable_at(int node) const { return core_.variable(of().name_of(node)); }
@@ -119,7 +119,7 @@ protected:
 
   // ---- a session that runs elsewhere (cluster/remote_session.hpp) replaces these
   virtual detail::run_lease lease_of(std::span<const fetch> fetches, std::span<const feed> feeds, const run_options& o,
-                                     run_metadata* told) = 0;
+                                     run_metadata* meta) = 0;
   virtual void start_variables(std::uint64_t seed, std::span<const feed> feeds) = 0;
   // This is called before the memory of these variables is read, or whether they have values; an empty list means all.
   virtual void look(std::span<const std::string_view> /*variables*/) const {}
@@ -135,7 +135,7 @@ protected:
   // These do in this process what lease_of and start_variables do. (They are not virtual themselves, so that a program
   // that makes no session does not compile them.)
   detail::run_lease run_here(std::span<const fetch> fetches, std::span<const feed> feeds, const run_options& o,
-                             run_metadata* told);
+                             run_metadata* meta);
   void start_here(std::uint64_t seed, std::span<const feed> feeds) {
     start_all(core_.variables(), false, seed, false, feeds);
   }
@@ -158,8 +158,8 @@ private:
   // The device implements these.
   virtual runnable build(graph pruned, std::shared_ptr<const void>& keeps) const = 0;
   virtual void start(detail::resource_variable& v, std::uint64_t seed) const = 0;
-  // Makes the calls of one run; it is traced if told is not null.
-  virtual void execute(step_machine& machine, const own_calls& own, run_metadata* told) = 0;
+  // Makes the calls of one run; it is traced if meta is not null.
+  virtual void execute(step_machine& machine, const own_calls& own, run_metadata* meta) = 0;
 
   std::shared_ptr<const void> kept_;  // the first member, so that it is destroyed last
   detail::session_core core_;

@@ -85,17 +85,17 @@ GRADUS_BODY void base_session::close() {
   end_.closing.cancel("the session was closed");
   close_elsewhere();
 }
-GRADUS_BODY bool base_session::begin_threads(const std::string& who, std::size_t n) {
+GRADUS_BODY bool base_session::begin_threads(const std::string& caller, std::size_t n) {
   const std::lock_guard lock(threads_mutex_);
   for (auto& [name, count] : threads_)
-    if (name == who) return count == 0 && ((count = n), true);
-  threads_.emplace_back(who, n);
+    if (name == caller) return count == 0 && ((count = n), true);
+  threads_.emplace_back(caller, n);
   return true;
 }
-GRADUS_BODY bool base_session::end_thread(const std::string& who) {
+GRADUS_BODY bool base_session::end_thread(const std::string& caller) {
   const std::lock_guard lock(threads_mutex_);
   for (auto& [name, count] : threads_)
-    if (name == who) return --count == 0;
+    if (name == caller) return --count == 0;
   return false;
 }
 GRADUS_BODY void base_session::check_open() const {
@@ -165,7 +165,7 @@ GRADUS_BODY detail::prepared_run& base_session::prepared(std::span<const fetch> 
 }
 
 GRADUS_BODY detail::run_lease base_session::run_here(std::span<const fetch> fetches, std::span<const feed> feeds,
-                                                     const run_options& o, run_metadata* told) {
+                                                     const run_options& o, run_metadata* meta) {
   check_open();
   detail::prepared_run& p = prepared(fetches);
   detail::run_lease mine = p.take();
@@ -179,7 +179,7 @@ GRADUS_BODY detail::run_lease base_session::run_here(std::span<const fetch> fetc
   {
     const detail::run_order::turn here(resources().order(), *p.kind);
     core_.start(p, *mine);
-    execute(mine->machine, own_calls(*this, p, *mine), o.trace == trace_level::no_trace ? nullptr : told);
+    execute(mine->machine, own_calls(*this, p, *mine), o.trace == trace_level::no_trace ? nullptr : meta);
     core_.finish(p, *mine);
   }
   run_after(p, *mine, wait);

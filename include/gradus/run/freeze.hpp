@@ -59,7 +59,7 @@ struct float_activations {
   using policy_for = kind::activations;
   static constexpr const rewriting* rewrite = nullptr;
 };
-// The passes of two policies, as one pass.
+// This is a pass that makes the passes of two policies, one after the other.
 template <const rewriting& First, const rewriting& Second>
 inline constexpr rewriting both_passes{[](const graph_parts& p) constexpr {
                                          const graph first = First.run(p);

@@ -14,7 +14,7 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// An input of a model in one mode.
+// This is an input of a model in one mode.
 struct placeholder_info {
   std::string_view name;
   dtype type;

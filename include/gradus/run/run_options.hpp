@@ -1,8 +1,8 @@
 // run_options define how a session's run is made, and run_metadata holds its trace, as tf.RunOptions and tf.RunMetadata
 // (1.15).
 //
-//   gradus::run_metadata told;
-//   s.run(train, feeds, {.timeout_secs = 5, .trace = gradus::trace_level::full_trace}, &told);
+//   gradus::run_metadata meta;
+//   s.run(train, feeds, {.timeout_secs = 5, .trace = gradus::trace_level::full_trace}, &meta);
 #pragma once
 #include "../base/build.hpp"
 

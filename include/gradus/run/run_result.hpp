@@ -82,7 +82,7 @@ private:
 
 }  // namespace detail
 
-// The tensors of a run, in the order of its fetches.
+// These are the tensors of a run, in the order of its fetches.
 class run_results {
 public:
   explicit run_results(detail::run_lease lease) : lease_(std::move(lease)), size_(lease_->results.size()) {}

@@ -20,7 +20,7 @@ public:
   void start(int thread);
   void end(int thread, int call, int part, int parts);
 
-  run_metadata told() const;
+  run_metadata metadata() const;
 
 private:
   struct measured;

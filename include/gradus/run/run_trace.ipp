@@ -20,7 +20,7 @@ GRADUS_BODY void run_trace::end(int thread, int call, int part, int parts) {
   measured_->profile.end(thread, call, part, parts);
 }
 
-GRADUS_BODY run_metadata run_trace::told() const {
+GRADUS_BODY run_metadata run_trace::metadata() const {
   const runnable& r = measured_->what;
   run_metadata m;
   for (const auto& e : measured_->profile.events()) {

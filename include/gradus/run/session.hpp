@@ -89,20 +89,20 @@ private:
     return made->get();
   }
   detail::run_lease lease_of(std::span<const fetch> fetches, std::span<const feed> feeds, const run_options& o,
-                             run_metadata* told) override {
-    return this->run_here(fetches, feeds, o, told);
+                             run_metadata* meta) override {
+    return this->run_here(fetches, feeds, o, meta);
   }
   void start_variables(std::uint64_t seed, std::span<const feed> feeds) override { this->start_here(seed, feeds); }
   void start(detail::resource_variable& v, std::uint64_t seed) const override {
     Device::initialize(v.init, v.type, v.dims, seed, stream_of(v.name), v.value());
   }
-  void execute(step_machine& machine, const own_calls& own, run_metadata* told) override {
+  void execute(step_machine& machine, const own_calls& own, run_metadata* meta) override {
     const subnormal_scope numbers(detail::subnormals_of<Device, Policies...>());
     const auto run = [&] {
-      if (told == nullptr) return executor_.run(machine, own);
+      if (meta == nullptr) return executor_.run(machine, own);
       detail::run_trace probe(machine, executor_.size());
       executor_.run(machine, own, probe);
-      *told = probe.told();
+      *meta = probe.metadata();
     };
     if constexpr (executor::concurrent) {
       const std::lock_guard lock(pool_);

@@ -32,7 +32,7 @@ class base_session;
 
 enum class run_phase { before, during, after };
 
-// The arguments of an op when it runs.
+// These are the arguments of an op when it runs.
 class session_call {
 public:
   base_session& session;

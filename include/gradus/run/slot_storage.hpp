@@ -125,7 +125,7 @@ private:
   std::uint16_t of_[slot_piece];
 };
 
-// The slot of one variable, as bfloat16.
+// This is the slot of one variable, as bfloat16.
 struct bfloat_slot {
   std::uint16_t* values;
 
@@ -141,7 +141,7 @@ struct bfloat_slot {
   void start(float initial, std::size_t n) const { std::fill_n(values, n, bfloat_bits(initial)); }
 };
 
-// The slot of one variable as int8: a code for each element, a scale for each piece.
+// This is the slot of one variable as int8: a code for each element, a scale for each piece.
 struct int8_slot {
   std::int8_t* codes;
   float* scales;
@@ -228,7 +228,7 @@ struct int8_slot {
 
 template <dtype Type>
 using stored_slot = std::conditional_t<Type == bfloat16, bfloat_slot, int8_slot>;
-// The memory of a variable's slot.
+// This is the memory of a variable's slot.
 struct slot_place {
   std::byte *values, *scales;
 
@@ -241,7 +241,7 @@ struct slot_place {
   }
 };
 
-// The layout of the stored slots: one after the other, each with its scales after its values.
+// This is the layout of the stored slots: one after the other, each with its scales after its values.
 struct stored_layout {
   dtype type = float32;
   std::size_t count = 0, size = 0;   // how many slots, and bytes of an element

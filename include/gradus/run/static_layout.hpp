@@ -70,7 +70,7 @@ struct name_literal {
 
 namespace detail {
 
-// A frozen model in the form that the layout and the runner use.
+// This is a frozen model in the form that the layout and the runner use.
 template <class Frozen>
 struct placed_graph {
   static constexpr const auto& graph = Frozen::graph;
@@ -320,7 +320,7 @@ consteval auto updates_of() {
     });
   return ids;
 }
-// A training variable, for loops over all of them.
+// This is a training variable, for loops over all of them.
 struct static_variable {
   std::string_view name;
   shape dims;
@@ -370,7 +370,7 @@ inline constexpr build_options static_options{
                   (M == mode::train || policy_of<kind::memory, static_batch<1>, Policies...>::size != 1),
     .rewrite = rewriting_among<Policies...>()};
 
-// The device with the chosen arithmetic.
+// This is the device with the chosen arithmetic.
 template <class Device, class Arithmetic>
 struct device_with {
   using type = typename Device::template with<Arithmetic>;

@@ -42,7 +42,8 @@ private:
   static constexpr std::size_t longest_name = detail::longest_mirror_name<update_type>(kept);
 
 public:
-  // The bytes of all tensors: variables, gradients, slots, inputs, and the larger of a step's and a prediction's.
+  // These are the bytes of all tensors: variables, gradients, slots, inputs, and the larger of a step's and a
+  // prediction's.
   static constexpr std::size_t memory_bytes = layout.bytes;
   static constexpr static_memory memory_parts = layout.parts(update_type::mirror_count);
   static constexpr std::size_t variable_bytes = detail::float_bytes(kept);  // of float32; 0 if others are trained

@@ -27,6 +27,7 @@
 #include "master_weights.hpp"
 #include "named_gradient.hpp"
 #include "tracked_step.hpp"
+#include "updater_door.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
 
@@ -36,7 +37,7 @@ class updater {
   GRADUS_NEEDS_DEVICE(Device);
 
 public:
-  static_assert(policies_fit<kinds_and<update_kinds, kind::subnormals>, Policies...>::value);
+  static_assert(policies_fit<detail::updater_kinds, Policies...>::value);
   using update_type = detail::update_among<Policies...>;
 
   explicit updater(Policies... policies) : tracked_(detail::compose_update(policies...)) {}
@@ -216,7 +217,76 @@ private:
   std::size_t checked_ = 0;  // the variables that masks were checked against
 };
 
+// An updater that is refused; each constructor has one of the reasons of updater_door.hpp.
+template <detail::update_refusal Why, class... Policies>
+class updater<detail::refused_update<Why>, Policies...> {
+  using reason = detail::update_refusal;
+
+public:
+  explicit updater(Policies...)
+    requires(Why == reason::stranger)
+  __attribute__((unavailable(
+      "gradus: this argument is not a policy (a policy has `using policy_for = gradus::kind::...;`). See the table of "
+      "policies in README.md.")));
+  explicit updater(Policies...)
+    requires(Why == reason::before_its_rule)
+  __attribute__((unavailable(
+      "gradus: this policy is not one that is taken here, because it is a part of a chain before its rule; write "
+      "chain{weight_decay{0.01}, adam{}}.")));
+  explicit updater(Policies...)
+    requires(Why == reason::after_its_rule)
+  __attribute__((unavailable(
+      "gradus: this policy is not one that is taken here, because it is a part of a chain after its rule; write "
+      "chain{adam{}, lookahead{}}.")));
+  explicit updater(Policies...)
+    requires(Why == reason::of_the_device)
+  __attribute__((unavailable(
+      "gradus: this policy is not one that is taken here, because an arithmetic belongs to the device; make_trainer "
+      "takes it, or name the device, as updater<cpu<portable>, adam> u{adam{}}.")));
+  explicit updater(Policies...)
+    requires(Why == reason::of_a_model)
+  __attribute__((unavailable(
+      "gradus: this policy is not one that is taken here, because mixed_precision rewrites a model's graph; "
+      "make_trainer takes it. An updater takes arrays of bfloat or half as they are.")));
+  explicit updater(Policies...)
+    requires(Why == reason::of_a_graph)
+  __attribute__((unavailable(
+      "gradus: this policy is not one that is taken here, because an executor (serial, threads{n}) runs a graph; "
+      "make_trainer, steppers and sessions take it.")));
+  explicit updater(Policies...)
+    requires(Why == reason::of_a_trainer)
+  __attribute__((unavailable(
+      "gradus: this policy is not one that is taken here, because a run_config configures a trainer; an updater writes "
+      "no files, and a saver stores what it `remembers`.")));
+  explicit updater(Policies...)
+    requires(Why == reason::of_batches)
+  __attribute__((unavailable(
+      "gradus: this policy is not one that is taken here, because microbatch cuts the batches of a trainer; here "
+      "accumulate{k} adds up the gradients of k calls.")));
+  explicit updater(Policies...)
+    requires(Why == reason::twice)
+  __attribute__((unavailable("gradus: two policies of one kind were given; keep one.")));
+  explicit updater(Policies...)
+    requires(Why == reason::no_rule)
+  __attribute__((unavailable("gradus: no rule was given; add one, such as gradus::adam{}, to the policies.")));
+  explicit updater(Policies...)
+    requires(Why == reason::rate_of_a_group)
+  __attribute__((unavailable(
+      "gradus: the learning rate of a group has two owners: the schedule in `on{mask, rule, schedule}` and the one "
+      "beside the multi; keep the one beside, or give every group its own.")));
+  explicit updater(Policies...)
+    requires(Why == reason::rate)
+  __attribute__((unavailable(
+      "gradus: the learning rate has two owners: the schedule and vary<&rule::rate>; keep one of the two.")));
+
+  // These are here so that the sentence is the only error.
+  template <class X>
+  void track(std::string_view, X&&, const constraint& = {}) {}
+  void apply(std::initializer_list<named_gradient>) {}
+  void apply(std::span<const named_gradient>) {}
+};
+
 template <class... Policies>
-updater(Policies...) -> updater<default_device, Policies...>;
+updater(Policies...) -> updater<detail::device_of_updater<Policies...>, Policies...>;
 
 }  // namespace gradus

@@ -125,8 +125,8 @@ GRADUS_BODY std::vector<std::string> any_coordinator::join(const join_options& o
     std::string names;
     for (const auto& name : live) names += text(names.empty() ? "\"" : ", \"", name, '"');
     raise(status::deadline_exceeded,
-          text("asked to stop, these threads still run after ", options.stop_grace_period_secs, " seconds: ", names,
-               "; let them look at should_stop(), or give a longer stop_grace_period_secs"));
+          text("a stop was requested, and these threads still run after ", options.stop_grace_period_secs,
+               " seconds: ", names, "; let them look at should_stop(), or give a longer stop_grace_period_secs"));
   }
   return live;
 }

@@ -31,9 +31,9 @@ struct queue_runner::made {
   // A session counts the threads of its runners by this name, since a runner in a collection of the graph is made again
   // for each call.
   std::string counted_as() const {
-    std::string who = text("queue runner ", queue);
-    for (const value& op : enqueue_ops) who += text(' ', op.id);
-    return who;
+    std::string shown = text("queue runner ", queue);
+    for (const value& op : enqueue_ops) shown += text(' ', op.id);
+    return shown;
   }
   // Counts one running thread less; returns whether it was the session's last.
   bool one_less(base_session& s) const { return s.end_thread(counted_as()); }

@@ -104,7 +104,7 @@ private:
     int (*remove_directory)(const void*, const std::string&) = nullptr;
   };
 
-  // The operations table of one type.
+  // This is the operations table of one type.
   template <class F>
   struct of {
     using own_handle = typename F::handle;

@@ -80,7 +80,8 @@ GRADUS_BODY void make_directories(const any_file_system& fs, const std::string& 
       there = part;
       continue;
     }
-    // Who made it may have been killed before its entry was synced; the entries above it were synced before that.
+    // The process that made it may have been killed before its entry was synced; the entries above it were synced
+    // before.
     if (!there.empty()) sync_entry_of(fs, std::exchange(there, {}));
     const int e = detail::uninterrupted([&] { return fs.make_directory(part); });
     // If another process or thread was faster, it may not have synced the entry yet.

@@ -6,8 +6,7 @@
 namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY errno_meaning meaning_of(int e) {
-  constexpr std::string_view permissions =
-      "check who owns the directory and its permissions, or choose another directory";
+  constexpr std::string_view permissions = "check the directory's owner and permissions, or choose another directory";
   constexpr std::string_view files = "too many files are open: close some, or raise the limit (ulimit -n)";
   static constexpr errno_meaning meanings[] = {
     {ENOSPC, status::resource_exhausted,

@@ -104,7 +104,7 @@ concept removes_directories = file_system<F> && requires(const F& fs, const std:
 };
 
 #if defined(__unix__) || defined(__APPLE__)
-// The file system of the operating system.
+// Reads and writes files through the operating system.
 struct posix {
   using policy_for = kind::file_system;
   using handle = int;
@@ -177,7 +177,7 @@ struct posix {
     bool names_owner = true;
 #if defined(F_OFD_SETLK)
     // The kernel refuses a lock for writing through a file that is open for reading. A lock for reading excludes those
-    // who write the file; `claim` then excludes those who read it as well.
+    // that write the file; `claim` then excludes those that read it as well.
     struct flock whole {};
     whole.l_type = writes ? F_WRLCK : F_RDLCK, whole.l_whence = SEEK_SET;
     e = done(::fcntl(h, F_OFD_SETLK, &whole));
@@ -185,7 +185,7 @@ struct posix {
     if (e == EAGAIN && ::fcntl(h, F_OFD_GETLK, &whole) == 0) {
       // The kernel reports the process that has a lock of fcntl's older kind (gradus 0.5.0).
       if (whole.l_type != F_UNLCK && whole.l_pid > 0) owner = static_cast<long>(whole.l_pid);
-      names_owner = whole.l_type != F_RDLCK;  // who may only read the file has not written its number
+      names_owner = whole.l_type != F_RDLCK;  // an owner that may only read the file has not written its number
     }
     if (e == 0 && !writes) {
       e = claim(h), names_owner = false;

@@ -63,7 +63,7 @@ public:
   bool string(std::string& out);
   // Reads a number of at most 64 bits, written in digits alone.
   bool natural(std::uint64_t& out) { return whole(out, "a natural number of at most 64 bits, in digits"); }
-  // The same, with an optional minus sign.
+  // Does the same, with an optional minus sign.
   bool integer(std::int64_t& out) { return whole(out, "a whole number of at most 64 bits, in digits"); }
   bool truth(bool& out);
   // Reads a null if it is next.

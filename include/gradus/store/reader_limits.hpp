@@ -18,7 +18,7 @@
 namespace gradus::inline GRADUS_BUILD {
 
 struct reader_limits {
-  // The longest record (a line, a TFRecord, an event), and also the longest row of an array.
+  // This is the longest record (a line, a TFRecord, an event), and also the longest row of an array.
   std::uint64_t record_bytes = std::uint64_t{1} << 26;
   // The largest output of one compressed file: this many bytes and, beside them, so many times its compressed size. A
   // file that is read as a stream counts too, although its memory is bounded by its records.

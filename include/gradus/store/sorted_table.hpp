@@ -30,7 +30,7 @@ struct table_layout {
 };
 
 namespace detail {
-// The place of a block's contents.
+// This is the place of a block's contents.
 struct table_handle {
   std::uint64_t offset = 0, size = 0;
 };

@@ -16,7 +16,7 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// The extents of samples in row-major order: clips of frames of channels.
+// These are the extents of samples in row-major order: clips of frames of channels.
 struct audio_extents {
   std::int64_t batch = 1, frames = 0, channels = 1;
 };

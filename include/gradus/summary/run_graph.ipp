@@ -109,17 +109,17 @@ GRADUS_BODY bool meta_writer::changes_local(const shown_node& n) const {
 
 GRADUS_BODY std::string meta_writer::problem_of(const shown_node& n, bool batched_input) const {
   if (is_leaf(n) && n.source->op != &constant_card) return {};
-  const std::string who = text("node \"", n.name, "\" (", n.op, "): ");
+  const std::string subject = text("node \"", n.name, "\" (", n.op, "): ");
   if (changes_local(n)) return {};
   if (n.source->op != &constant_card && find_tensorflow_formula(n.op) == nullptr) {
     const std::string_view why = find_tensorflow_absence(n.op);
-    return who +
+    return subject +
            std::string(why.empty() ? "TensorFlow has no such op, and this library knows none that make it up" : why);
   }
   if (const int* w = p_.view.ints + n.source->attr; n.op.starts_with("DepthwiseConv2d") && w[2] != w[3])
-    return who + text("strides ", w[2], ", ", w[3], "; TensorFlow's depthwise convolutions have equal ones alone");
+    return subject + text("strides ", w[2], ", ", w[3], "; TensorFlow's depthwise convolutions have equal ones alone");
   if (!batched_input && n.source->inputs == 0 && is_batched(n.dims))
-    return who + "its extents hold the batch, and the model has no placeholder that does";
+    return subject + "its extents hold the batch, and the model has no placeholder that does";
   return {};
 }
 

@@ -17,7 +17,7 @@ struct tensorflow_tensor {
   std::string name;
   dtype type = dtype::none;
 };
-// Settings of one node by the names that its formula uses.
+// These are the settings of one node, by the names that its formula uses.
 using tensorflow_settings = std::vector<std::pair<std::string_view, attr_value>>;
 
 tensor_def tensor_of(dtype type, std::vector<std::int64_t> dims, const std::vector<double>& values);
@@ -45,7 +45,7 @@ public:
                tensorflow_settings settings);
 
 private:
-  // The state of the parser for one formula.
+  // This is the state of the parser for one formula.
   struct call {
     const std::string& name;
     std::string_view text;

@@ -75,7 +75,7 @@ GRADUS_BODY void tensorflow_graph::wrong(const call& c) {
 GRADUS_BODY const attr_value& tensorflow_graph::setting(const call& c, std::string_view name) {
   for (const auto& [key, value] : c.settings)
     if (key == name) return value;
-  raise(status::internal, text("the formula \"", c.text, "\" asks for a setting \"", name, "\" that is not there"));
+  raise(status::internal, text("the formula \"", c.text, "\" names a setting \"", name, "\" that is not there"));
 }
 
 GRADUS_BODY tensorflow_graph::tensor tensorflow_graph::setting_as_tensor(call& c, std::string_view name) {

@@ -87,12 +87,6 @@ enum class refusal {
   model
 };
 
-template <class Kind>
-concept many_at_once = requires { requires Kind::many; };
-template <class... Policies, class... Kinds>
-consteval bool given_twice(const kinds<Kinds...>*) {
-  return ((!many_at_once<Kinds> && policies_of<Kinds, Policies...> > 1) || ...);
-}
 template <class R>
 concept lacks_only_a_step = has_name<R> && has_rate<R> && prepares<R> && !has_step<R>;
 template <auto Build, class... Policies>

@@ -117,8 +117,8 @@ GRADUS_BODY std::vector<meta_graph> graphs_to_export(std::span<const export_grap
     std::string listed, missing;
     for (const auto& tag : tags) listed += text(listed.empty() ? "" : ", ", '"', tag, '"');
     if (!tags_seen.insert(std::move(tags)).second)
-      raise(status::invalid_argument,
-            text("two graphs of this export have the tags ", listed, "; who loads it could not tell which"));
+      raise(status::invalid_argument, text("two graphs of this export have the tags ", listed,
+                                           "; a program that loads one by its tags could not tell which"));
     auto variables = variables_of(*g.of, state, trains, missing);
     if (!missing.empty())
       raise(status::invalid_argument,

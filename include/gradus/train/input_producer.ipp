@@ -78,12 +78,12 @@ GRADUS_BODY value epoch_of(graph& g, const producer_options& o) {
   return count_up_to(epochs, *o.num_epochs);
 }
 
-GRADUS_BODY extents extents_behind(value v, int lead, bool may_be_any, std::string_view who) {
+GRADUS_BODY extents extents_behind(value v, int lead, bool may_be_any, std::string_view caller) {
   extents e;
   const shape dims = v.dims();
   for (int i = lead; i < dims.rank; ++i) {
     if (dims[i] < 0 && !may_be_any)
-      raise(status::invalid_argument, text(who, ": all shapes must be fully defined, and \"", v.g->name_of(v.id),
+      raise(status::invalid_argument, text(caller, ": all shapes must be fully defined, and \"", v.g->name_of(v.id),
                                            "\" is ", to_text(dims), "; give shapes, or dynamic_pad"));
     e.push(dims[i] < 0 ? any_extent : dims[i]);
   }
@@ -91,8 +91,8 @@ GRADUS_BODY extents extents_behind(value v, int lead, bool may_be_any, std::stri
 }
 
 GRADUS_BODY void check_batching(const std::vector<example_tensors>& examples, std::int64_t batch_size,
-                                std::int64_t capacity, const batching_options& o, std::string_view who) {
-  const auto refuse = [&](const auto&... why) { raise(status::invalid_argument, text(who, ": ", why...)); };
+                                std::int64_t capacity, const batching_options& o, std::string_view caller) {
+  const auto refuse = [&](const auto&... why) { raise(status::invalid_argument, text(caller, ": ", why...)); };
   if (examples.empty()) refuse("expected at least one list of tensors, found none");
   if (examples[0].parts().empty()) refuse("expected at least one tensor of an example, found none");
   if (batch_size <= 0) refuse("expected a batch_size above 0, got ", batch_size);
@@ -114,8 +114,8 @@ GRADUS_BODY void check_batching(const std::vector<example_tensors>& examples, st
 // If `min_after` is below 0, examples keep the order in which they come.
 GRADUS_BODY dequeued batch_from_queue(const std::vector<example_tensors>& examples, std::int64_t batch_size,
                                       std::int64_t capacity, std::int64_t min_after, const batching_options& o,
-                                      std::string_view who) {
-  check_batching(examples, batch_size, capacity, o, who);
+                                      std::string_view caller) {
+  check_batching(examples, batch_size, capacity, o, caller);
   const example_tensors& first = examples[0];
   std::vector<dtype> types;
   for (const value& v : first.parts()) types.push_back(v.type());
@@ -123,11 +123,11 @@ GRADUS_BODY dequeued batch_from_queue(const std::vector<example_tensors>& exampl
   const int lead = o.enqueue_many ? 1 : 0;
   if (shapes.empty())
     for (std::size_t k = 0; k < first.parts().size(); ++k) {
-      extents e = extents_behind(first.parts()[k], lead, o.dynamic_pad, who);
+      extents e = extents_behind(first.parts()[k], lead, o.dynamic_pad, caller);
       for (const example_tensors& other : examples) {
-        const extents mine = extents_behind(other.parts()[k], lead, o.dynamic_pad, who);
+        const extents mine = extents_behind(other.parts()[k], lead, o.dynamic_pad, caller);
         if (mine.rank != e.rank || (mine != e && !o.dynamic_pad))
-          raise(status::invalid_argument, text(who, ": lists of tensors differ in the shape of component ", k, ": ",
+          raise(status::invalid_argument, text(caller, ": lists of tensors differ in the shape of component ", k, ": ",
                                                to_text(e), " and ", to_text(mine)));
         extents both;
         for (int i = 0; i < e.rank; ++i) both.push(mine[i] == e[i] ? e[i] : any_extent);
@@ -142,7 +142,7 @@ GRADUS_BODY dequeued batch_from_queue(const std::vector<example_tensors>& exampl
                                     {.shapes = std::move(shapes),
                                      .names = first.names(),
                                      .shared_name = o.shared_name,
-                                     .name = o.name.empty() ? std::string(who) : o.name,
+                                     .name = o.name.empty() ? std::string(caller) : o.name,
                                      .seed = o.seed});
   spec.min_after_dequeue = std::max<std::int64_t>(min_after, 0);
   graph_queue q(*first.parts()[0].g, std::move(spec));

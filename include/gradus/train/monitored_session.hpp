@@ -68,7 +68,7 @@ private:
 };
 // step_context::request_stop raises this, as Python's StopIteration; `within` treats it as an end without an error.
 struct stop_iteration final : std::exception {
-  const char* what() const noexcept override { return "a step asked for the end of the loop"; }
+  const char* what() const noexcept override { return "a step requested the end of the loop"; }
 };
 
 class monitored_session {
@@ -83,13 +83,13 @@ public:
   // after a stop, after close, or if a tensor is fed twice, and what runs and hooks raise. If a thread of the
   // coordinator was aborted, that error is raised in place of the run's.
   run_results run(std::span<const fetch> fetches, std::span<const feed> feeds = {}, const run_options& o = {},
-                  run_metadata* told = nullptr);
+                  run_metadata* meta = nullptr);
   run_results run(std::initializer_list<fetch> fetches, std::initializer_list<feed> feeds = {},
-                  const run_options& o = {}, run_metadata* told = nullptr) {
-    return run(std::span(fetches.begin(), fetches.size()), std::span(feeds.begin(), feeds.size()), o, told);
+                  const run_options& o = {}, run_metadata* meta = nullptr) {
+    return run(std::span(fetches.begin(), fetches.size()), std::span(feeds.begin(), feeds.size()), o, meta);
   }
   run_result run(const fetch& f, std::initializer_list<feed> feeds = {}, const run_options& o = {},
-                 run_metadata* told = nullptr);
+                 run_metadata* meta = nullptr);
   // Calls f(step_context&) and returns its result; if a peer has died, f is called again, on a new session.
   template <class F>
     requires std::invocable<F&, step_context&>
@@ -166,7 +166,7 @@ private:
   void close_internal(bool tells_hooks);
   void close_after_error(bool tells_hooks) noexcept;
   run_results run_once(std::span<const fetch> fetches, std::span<const feed> feeds, const run_options& o,
-                       run_metadata* told);
+                       run_metadata* meta);
 };
 
 // This session does not recover: the error of an aborted run is raised as it is.

@@ -123,11 +123,11 @@ GRADUS_BODY bool monitored_session::recover_from_current() {
 }
 
 GRADUS_BODY run_results monitored_session::run(std::span<const fetch> fetches, std::span<const feed> feeds,
-                                               const run_options& o, run_metadata* told) {
+                                               const run_options& o, run_metadata* meta) {
   for (;;) {
     ready();
     try {
-      return run_once(fetches, feeds, o, told);
+      return run_once(fetches, feeds, o, meta);
     } catch (...) {
       was_stopped_ = o.stop != nullptr && o.stop->is_cancelled();  // whatever kind of error it gives
       if (in_step_ || !recover_from_current()) throw;
@@ -135,12 +135,12 @@ GRADUS_BODY run_results monitored_session::run(std::span<const fetch> fetches, s
   }
 }
 GRADUS_BODY run_result monitored_session::run(const fetch& f, std::initializer_list<feed> feeds, const run_options& o,
-                                              run_metadata* told) {
-  return run_result(run(std::span(&f, 1), std::span(feeds.begin(), feeds.size()), o, told));
+                                              run_metadata* meta) {
+  return run_result(run(std::span(&f, 1), std::span(feeds.begin(), feeds.size()), o, meta));
 }
 
 GRADUS_BODY run_results monitored_session::run_once(std::span<const fetch> fetches, std::span<const feed> feeds,
-                                                    const run_options& o, run_metadata* told) {
+                                                    const run_options& o, run_metadata* meta) {
   if (stop_) raise(status::failed_precondition, "Run called even after should_stop requested.");
   clean_error_ = false;  // an end of the input that the program has caught is not what ends its block
   // These are kept from run to run, so that their memory is used again.
@@ -171,7 +171,7 @@ GRADUS_BODY run_results monitored_session::run_once(std::span<const fetch> fetch
   if (all.options.stop != nullptr) both.emplace(*all.options.stop, *stops);
   all.options.stop = both ? both->get() : stops.get();
   run_metadata here;
-  run_metadata& shown = told != nullptr ? *told : here;
+  run_metadata& shown = meta != nullptr ? *meta : here;
   run_results results = session_->run(all.fetches, all.feeds, all.options, &shown);
   std::size_t first = fetches.size();
   for (std::size_t i = 0; i < hooks_.size(); first = ends[i++]) {

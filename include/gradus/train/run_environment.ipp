@@ -280,8 +280,8 @@ GRADUS_BODY run_config run_config::from_tf_config(std::string_view json, run_con
 }
 
 GRADUS_BODY run_config run_config::from_environment(run_config given) {
-  const char* const told = std::getenv("TF_CONFIG");
-  return from_tf_config(told == nullptr ? "{}" : told, std::move(given));
+  const char* const config = std::getenv("TF_CONFIG");
+  return from_tf_config(config == nullptr ? "{}" : config, std::move(given));
 }
 GRADUS_BODY run_config run_config::from_environment() { return from_environment(run_config{}); }
 

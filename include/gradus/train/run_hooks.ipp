@@ -33,7 +33,7 @@ GRADUS_BODY void run_time_hooks::before_run() {
       raise(status::invalid_argument, text("a hook feeds a step of ", from_.owner, ", whose placeholders are fed by ",
                                            from_.fed_by, "; add what is fed there, or feed in a monitored session"));
     if (args.options.trace != trace_level::no_trace)
-      raise(status::invalid_argument, text("a hook asks for a trace of a step of ", from_.owner,
+      raise(status::invalid_argument, text("a hook requests a trace of a step of ", from_.owner,
                                            "; trainer.profile(data) says where the time of a step goes"));
     for (const fetch& f : args.fetches) {
       if (f.g != nullptr)

@@ -109,14 +109,14 @@ public:
   // Makes a run, and after it calls the services that are due. A stop ends a run that waits in a queue, which raises
   // out_of_range. Any thread may call it. Raises the errors of base_session::run and of the services.
   run_results run(std::span<const fetch> fetches, std::span<const feed> feeds = {}, const run_options& o = {},
-                  run_metadata* told = nullptr);
+                  run_metadata* meta = nullptr);
   run_results run(std::initializer_list<fetch> fetches, std::initializer_list<feed> feeds = {},
-                  const run_options& o = {}, run_metadata* told = nullptr) {
-    return run(std::span(fetches.begin(), fetches.size()), std::span(feeds.begin(), feeds.size()), o, told);
+                  const run_options& o = {}, run_metadata* meta = nullptr) {
+    return run(std::span(fetches.begin(), fetches.size()), std::span(feeds.begin(), feeds.size()), o, meta);
   }
   run_result run(const fetch& f, std::initializer_list<feed> feeds = {}, const run_options& o = {},
-                 run_metadata* told = nullptr) {
-    return run_result(run(std::span(&f, 1), std::span(feeds.begin(), feeds.size()), o, told));
+                 run_metadata* meta = nullptr) {
+    return run_result(run(std::span(&f, 1), std::span(feeds.begin(), feeds.size()), o, meta));
   }
   // Runs the body, then ends the block: the body's error stops the supervisor and is raised, unless an error of a
   // thread came first; an out_of_range stops it and is not raised.

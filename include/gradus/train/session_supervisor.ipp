@@ -381,13 +381,13 @@ GRADUS_BODY managed_graph_session::~managed_graph_session() noexcept(false) {
 }
 
 GRADUS_BODY run_results managed_graph_session::run(std::span<const fetch> fetches, std::span<const feed> feeds,
-                                                   const run_options& o, run_metadata* told) {
+                                                   const run_options& o, run_metadata* meta) {
   const std::shared_ptr<cancellation> stops = sv_->coord_.stopping();
   run_options mine = o;
   std::optional<detail::either_cancellation> both;
   if (o.stop != nullptr) both.emplace(*o.stop, *stops);
   mine.stop = both ? both->get() : stops.get();
-  run_results results = session_->run(fetches, feeds, mine, told);
+  run_results results = session_->run(fetches, feeds, mine, meta);
   if (in_step_) sv_->serve(*session_);
   return results;
 }

@@ -46,7 +46,7 @@ struct list_of<std::tuple<Parts...>> {
   using type = part_list<Parts...>;
 };
 
-// The placeholder for a missing rule.
+// This is the placeholder for a missing rule.
 struct no_rule {
   using policy_for = kind::rule;
   static constexpr std::string_view name = "no rule";
@@ -212,7 +212,7 @@ public:
   void check() const {
     each([&]<std::size_t I>() { detail::check_settings(std::get<I>(parts_)); });
   }
-  // Settings that follow a schedule (update/vary.hpp).
+  // These settings follow a schedule (update/vary.hpp).
   template <class Owner>
   static constexpr bool has_part = (std::is_base_of_v<Owner, Parts> || ...);
   template <class Owner>

@@ -126,7 +126,7 @@ public:
                                                                                : accumulation_type::name.size();
     return n + largest([]<class B>(std::type_identity<B>) { return longest_part_name<typename B::rule_type>(); });
   }();
-  // Sums over all variables, for each branch.
+  // These are sums over all variables, for each branch.
   using stage_sums = std::array<std::array<double, 8>, branches>;
   static constexpr std::size_t slot_count = largest([]<class B>(std::type_identity<B>) { return B::slot_count; });
   static constexpr std::size_t rule_mirrors = largest([]<class B>(std::type_identity<B>) { return B::mirror_count; });
@@ -426,6 +426,13 @@ constexpr auto if_of_update(const P& p) {
   else
     return std::tuple<>();
 }
+// True unless a schedule and a vary<&rule::rate> both set the rate of a branch of the update of these policies.
+template <class... Policies>
+inline constexpr bool rate_has_one_owner = variations<
+    typename branches_of<
+        policy_of<kind::rule, no_rule, Policies...>, policy_of<kind::schedule, no_schedule, Policies...>,
+        policy_of<kind::clip, no_clip, Policies...>, policy_of<kind::average, no_average, Policies...>, false>::type,
+    no_accumulation, no_noise, no_loss_scale, Policies...>::one_owner;
 // Picks the policies that make up an update from a list and returns them as `composed`.
 template <class... Policies>
 constexpr auto compose_update(const Policies&... policies) {

@@ -10,7 +10,7 @@
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
-// The names of variables in a message, without a heap.
+// Writes the names of variables in a message, without a heap.
 struct names_in_message {
   short_text list;
   void add(std::string_view name) {

@@ -44,7 +44,7 @@ struct skip {
 
 namespace detail {
 
-// The running state of a not_finite policy.
+// This is the running state of a not_finite policy.
 template <class Policy>
 struct not_finite_guard {
   double loss = 0;           // of this step

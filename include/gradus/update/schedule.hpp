@@ -55,7 +55,7 @@ template <class S>
 constexpr double value_at(const S& schedule, std::int64_t global_step) {
   return static_cast<double>(schedule(global_step));
 }
-// The placeholder for a missing schedule.
+// This is the placeholder for a missing schedule.
 struct no_schedule {
   using policy_for = kind::schedule;
   constexpr double operator()(std::int64_t) const { return 0; }
@@ -117,7 +117,7 @@ inline constexpr bool may_be_negative = requires { requires S::may_be_negative; 
 template <class S>
 struct schedule_fits {
   static_assert(rate_schedule<S>,
-                "gradus: this schedule cannot be asked for a rate; add `double operator()(std::int64_t global_step) "
+                "gradus: this schedule gives no rate; add `double operator()(std::int64_t global_step) "
                 "const`.");
   static constexpr bool value = rate_schedule<S>;
 };
@@ -128,13 +128,13 @@ constexpr double periods(std::int64_t global_step, double decay_steps, bool stai
   const double p = static_cast<double>(global_step) / decay_steps;
   return staircase ? portable_math::floor(p) : p;
 }
-// (1 + cos(pi x)) / 2: from 1 at 0 down to 0 at 1.
+// Returns (1 + cos(pi x)) / 2, which falls from 1 at 0 to 0 at 1.
 constexpr double half_cosine(double x) { return 0.5 * (1 + portable_math::cos_pi(x)); }
 // Returns the linear interpolation between a, at share 0, and b, at share 1.
 constexpr double between(double a, double b, double share) { return a + portable_math::product(b - a, share); }
 }  // namespace detail
 
-// The same rate at every step.
+// This schedule gives the same rate at every step.
 //
 // Value: rate
 // Settings: `rate`

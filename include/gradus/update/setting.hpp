@@ -93,7 +93,7 @@ constexpr std::string_view range_words(setting_range range) {
 }
 }  // namespace detail
 
-// One line of the table of R.
+// This is one line of the table of R.
 template <class R>
 class setting {
 public:

@@ -15,7 +15,7 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// An array beside a variable, of its shape and type: a slot of the rule, or the average.
+// This is an array beside a variable, of its shape and type: a slot of the rule, or the average.
 struct mirror {
   std::string_view slot;       // the rule's name for it: "m"; the average is "average"; empty: not kept
   std::string_view optimizer;  // its name in TensorFlow's checkpoints: "Adam", then "Adam_1", ...

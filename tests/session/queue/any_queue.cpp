@@ -95,7 +95,7 @@ TEST_CASE("F18 a second handle to a queue has the same elements, and is refused 
   q.enqueue(3.0F);
   CHECK(other.dequeue().value<float>("x") == 3.0F);
   mine.capacity = 11;
-  CHECK_THROWS_WITH_AS(any_queue(mine, q), doctest::Contains("has capacity 10 but was asked for with capacity 11"),
+  CHECK_THROWS_WITH_AS(any_queue(mine, q), doctest::Contains("has capacity 10 but was requested with capacity 11"),
                        invalid_argument);
   mine.capacity = 0;
   CHECK_THROWS_AS(any_queue(mine, q), invalid_argument);

@@ -340,7 +340,7 @@ TEST_CASE("F18 a shared name with another capacity, type or shape: invalid_argum
   const queue_options o{.shapes = {{}}, .shared_name = "shared"};
   CHECK(conflict(fifo(10, {float32}, o), fifo(10, {float32}, o)) == "(nothing was refused)");
   CHECK(says(conflict(fifo(10, {float32}, o), fifo(15, {float32}, o)),
-             "\"shared\" has capacity 10 but was asked for with capacity 15"));
+             "\"shared\" has capacity 10 but was requested with capacity 15"));
   CHECK(says(conflict(fifo(10, {float32}, o), fifo(10, {int32}, o)), "component types [float32]"));
   CHECK(says(conflict(fifo(10, {float32}, o), fifo(10, {float32}, {.shapes = {{2}}, .shared_name = "shared"})),
              "component shapes [[]]"));

@@ -63,15 +63,15 @@ TEST_CASE("F18 a shared name with another kind, capacity, type, shape: invalid_a
     CHECK_THROWS_WITH_AS(check_same_queue(s, other), doctest::Contains(words.c_str()), invalid_argument);
   };
   refused([](auto& o) { o.capacity = 20; },
-          "the shared queue \"shared\" has capacity 10 but was asked for with capacity 20; make both alike, or give");
-  refused([](auto& o) { o.kind = queue_kind::priority; }, "has kind fifo_queue but was asked for with kind priority");
+          "the shared queue \"shared\" has capacity 10 but was requested with capacity 20; make both alike, or give");
+  refused([](auto& o) { o.kind = queue_kind::priority; }, "has kind fifo_queue but was requested with kind priority");
   refused([](auto& o) { o.dtypes[1] = int32; },
-          "has component types [float32, int64] but was asked for with component types [float32, int32]");
+          "has component types [float32, int64] but was requested with component types [float32, int32]");
   refused([](auto& o) { o.shapes[0] = {3}; },
-          "has component shapes [[3, 3], []] but was asked for with component shapes [[3], []]");
+          "has component shapes [[3, 3], []] but was requested with component shapes [[3], []]");
   refused([](auto& o) { o.shapes.clear(); }, "with component shapes []");
-  refused([](auto& o) { o.min_after_dequeue = 3; }, "has min_after_dequeue 0 but was asked for with");
-  refused([](auto& o) { o.seed2 = 3; }, "has seeds 0 and 0 but was asked for with seeds 0 and 3");
+  refused([](auto& o) { o.min_after_dequeue = 3; }, "has min_after_dequeue 0 but was requested with");
+  refused([](auto& o) { o.seed2 = 3; }, "has seeds 0 and 0 but was requested with seeds 0 and 3");
   queue_spec seeded = s, other = s;
   seeded.seed = 5;
   CHECK_NOTHROW(check_same_queue(seeded, s));  // any seeds will do

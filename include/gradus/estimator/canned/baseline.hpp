@@ -28,7 +28,7 @@ struct baseline_classifier_options {
   estimator_warm_start warm_start_from = {};
   estimator_options estimator = {};  // the other options of an estimator
 };
-// A classifier from a bias alone, with a sigmoid for two classes, a softmax for more.
+// This is a classifier from a bias alone, with a sigmoid for two classes, a softmax for more.
 class baseline_classifier : public canned_estimator {
 public:
   explicit baseline_classifier(baseline_classifier_options o);
@@ -45,7 +45,7 @@ struct baseline_regressor_options {
   estimator_warm_start warm_start_from = {};
   estimator_options estimator = {};  // the other options of an estimator
 };
-// A regression from a bias alone, with squared errors.
+// This is a regression from a bias alone, with squared errors.
 class baseline_regressor : public canned_estimator {
 public:
   explicit baseline_regressor(baseline_regressor_options o);
@@ -60,7 +60,7 @@ struct baseline_estimator_options {
   estimator_warm_start warm_start_from = {};
   estimator_options estimator = {};  // the other options of an estimator
 };
-// A bias under a head of your own.
+// This is a bias under a head of your own.
 class baseline_estimator : public canned_estimator {
 public:
   explicit baseline_estimator(baseline_estimator_options o);

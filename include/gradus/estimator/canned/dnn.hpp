@@ -62,7 +62,7 @@ struct dnn_regressor_options {
   estimator_warm_start warm_start_from = {};
   estimator_options estimator = {};  // the other options of an estimator
 };
-// A network for regression, with squared errors.
+// This is a network for regression, with squared errors.
 class dnn_regressor : public canned_estimator {
 public:
   explicit dnn_regressor(dnn_regressor_options o);
@@ -84,7 +84,7 @@ struct dnn_estimator_options {
   estimator_warm_start warm_start_from = {};
   estimator_options estimator = {};  // the other options of an estimator
 };
-// A network under a head of your own.
+// This is a network under a head of your own.
 class dnn_estimator : public canned_estimator {
 public:
   explicit dnn_estimator(dnn_estimator_options o);

@@ -55,7 +55,7 @@ struct linear_regressor_options {
   estimator_warm_start warm_start_from = {};
   estimator_options estimator = {};  // the other options of an estimator
 };
-// A linear model for regression, with squared errors.
+// This is a linear model for regression, with squared errors.
 class linear_regressor : public canned_estimator {
 public:
   explicit linear_regressor(linear_regressor_options o);
@@ -74,7 +74,7 @@ struct linear_estimator_options {
   estimator_warm_start warm_start_from = {};
   estimator_options estimator = {};  // the other options of an estimator
 };
-// A linear model under a head of your own.
+// This is a linear model under a head of your own.
 class linear_estimator : public canned_estimator {
 public:
   explicit linear_estimator(linear_estimator_options o);

@@ -68,7 +68,7 @@ private:
   std::int64_t size_ = 0;
 };
 
-// The memory layout of a queue's elements.
+// This is the memory layout of a queue's elements.
 class element_layout {
 public:
   explicit element_layout(const queue_spec& spec);

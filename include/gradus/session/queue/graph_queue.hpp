@@ -32,7 +32,7 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// The components of dequeued elements, as tensors.
+// These are the components of dequeued elements, as tensors.
 class dequeued {
 public:
   dequeued(std::vector<value> parts, std::vector<std::string> names)

@@ -16,7 +16,7 @@ namespace gradus::inline GRADUS_BUILD {
 enum class queue_kind { fifo, random_shuffle, padding_fifo, priority };
 std::string_view name_of(queue_kind kind);
 
-// The options of every kind of queue besides its capacity and types.
+// These are the options of every kind of queue besides its capacity and types.
 struct queue_options {
   // Extents of each component of one element. If empty, elements have any shape, and there is no dequeue_many.
   std::vector<extents> shapes = {};

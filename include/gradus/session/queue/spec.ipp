@@ -104,7 +104,7 @@ GRADUS_BODY std::int64_t queue_spec::check_element(std::span<const const_tensor_
 GRADUS_BODY void check_same_queue(const queue_spec& existing, const queue_spec& wanted) {
   const auto refuse = [&](std::string_view what, const auto& has, const auto& wants) {
     raise(status::invalid_argument,
-          text("the shared queue \"", existing.shown_name(), "\" has ", what, " ", has, " but was asked for with ",
+          text("the shared queue \"", existing.shown_name(), "\" has ", what, " ", has, " but was requested with ",
                what, " ", wants, "; make both alike, or give one of them another shared_name"));
   };
   if (existing.kind != wanted.kind) refuse("kind", name_of(existing.kind), name_of(wanted.kind));

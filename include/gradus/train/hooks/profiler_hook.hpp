@@ -50,7 +50,7 @@ private:
 
 namespace detail {
 // Writes the trace of a run as the JSON of Chrome's tracing page: complete events in microseconds.
-std::string timeline_of(const run_metadata& told);
+std::string timeline_of(const run_metadata& meta);
 }  // namespace detail
 
 }  // namespace gradus

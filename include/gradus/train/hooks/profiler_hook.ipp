@@ -9,9 +9,9 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-GRADUS_BODY std::string detail::timeline_of(const run_metadata& told) {
+GRADUS_BODY std::string detail::timeline_of(const run_metadata& meta) {
   std::string out = R"({"traceEvents":[)";
-  for (const auto& n : told.nodes) {
+  for (const auto& n : meta.nodes) {
     if (out.back() == '}') out += ',';
     out += R"({"ph":"X","cat":"Op","name":)";
     append_json_string(out, n.op);

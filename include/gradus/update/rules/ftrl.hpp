@@ -23,7 +23,7 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// How l2 enters the denominator.
+// This says how l2 enters the denominator.
 enum class ftrl_l2 {
   tensorflow,  // 2 l2
   mcmahan      // l2, as in the paper

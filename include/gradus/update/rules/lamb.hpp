@@ -45,7 +45,7 @@ struct lamb {
 
   constexpr auto slots() const { return std::array{slot{"m", 0.0}, slot{"v", 0.0}}; }
 
-  // Finished steps, and beta^t of the step to come.
+  // Holds the number of finished steps, and beta^t of the step to come.
   static constexpr std::array<std::string_view, 3> shared_names{"step", "beta1_power", "beta2_power"};
   using shared = std::array<double, 3>;
   static constexpr auto powers() { return std::array<double lamb::*, 3>{nullptr, &lamb::beta1, &lamb::beta2}; }

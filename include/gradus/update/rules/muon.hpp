@@ -153,7 +153,7 @@ struct muon {
     fits("fallback.weight_decay", setting_range::not_negative, fallback.weight_decay);
   }
 
-  // Finished steps, and the powers of the step to come.
+  // Holds the number of finished steps, and the powers of the step to come.
   static constexpr std::array<std::string_view, 4> shared_names{"step", "momentum_power", "beta1_power", "beta2_power"};
   using shared = std::array<double, 4>;
   static constexpr auto powers() { return std::array<double muon::*, 4>{nullptr, &muon::momentum, nullptr, nullptr}; }

@@ -59,7 +59,7 @@ struct nadam {
 
   constexpr auto slots() const { return std::array{slot{"m", 0.0}, slot{"v", 0.0}}; }
 
-  // Finished steps, beta^t of the step to come, and P of the finished steps.
+  // Holds the number of finished steps, beta^t of the step to come, and P of the finished steps.
   static constexpr std::array<std::string_view, 4> shared_names{"step", "beta1_power", "beta2_power", "mu_product"};
   using shared = std::array<double, 4>;
   static constexpr auto powers() {

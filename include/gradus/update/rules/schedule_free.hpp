@@ -61,7 +61,7 @@ struct schedule_free_adamw {
                       slot{"v", 0.0}};
   }
 
-  // Finished steps, their weights, their largest eta, and beta2^t of the step to come.
+  // Holds the number of finished steps, their weights, their largest eta, and beta2^t of the step to come.
   static constexpr std::array<std::string_view, 4> shared_names{"step", "weight_sum", "lr_max", "beta2_power"};
   using shared = std::array<double, 4>;
   static constexpr auto powers() {

@@ -54,7 +54,7 @@ struct sophia {
 
   constexpr auto slots() const { return std::array{slot{"m", 0.0}, slot{"h", 0.0}}; }
 
-  // Finished steps, and beta1^t of the step to come.
+  // Holds the number of finished steps, and beta1^t of the step to come.
   static constexpr std::array<std::string_view, 2> shared_names{"step", "beta1_power"};
   using shared = std::array<double, 2>;
   static constexpr auto powers() { return std::array<double sophia::*, 2>{nullptr, &sophia::beta1}; }

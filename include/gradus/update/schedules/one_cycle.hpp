@@ -13,7 +13,7 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// How a phase goes from one rate to the next.
+// This says how a phase goes from one rate to the next.
 enum class annealing { cosine, linear };
 
 namespace detail {

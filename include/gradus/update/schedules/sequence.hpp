@@ -96,7 +96,7 @@ constexpr auto sequence(const First& first, std::int64_t at_step, const Next& ne
   return sequence(sequence(first, at_step, next), later...);
 }
 
-// The value of a schedule times `factor`.
+// This is the value of a schedule times `factor`.
 template <class S>
 struct scaled_schedule {
   using policy_for = kind::schedule;

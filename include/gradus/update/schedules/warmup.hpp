@@ -43,8 +43,8 @@ struct linear_warmup {
   }
 };
 
-// A linear warm-up from initial to peak, then a half cosine down to `end` at decay_steps, which counts the warm-up too.
-// Optax: warmup_cosine_decay_schedule(init_value, peak_value, warmup_steps, decay_steps, end_value).
+// This is a linear warm-up from initial to peak, then a half cosine down to `end` at decay_steps, which counts the
+// warm-up too. Optax: warmup_cosine_decay_schedule(init_value, peak_value, warmup_steps, decay_steps, end_value).
 //
 // Value: the warm-up; from W a half cosine from peak to `end` at D, which includes W
 // Settings: `initial = 0, peak, warmup_steps, decay_steps, end = 0`
@@ -73,7 +73,8 @@ struct warmup_cosine_decay {
   }
 };
 
-// How the last phase of warmup_stable_decay falls as p goes from 0 to 1: 1 - p, (1 + cos(pi p)) / 2, 1 - sqrt(p).
+// This says how the last phase of warmup_stable_decay falls as p goes from 0 to 1: 1 - p, (1 + cos(pi p)) / 2, 1 -
+// sqrt(p).
 enum class decay_type { linear, cosine, one_minus_sqrt };
 
 // peak times a share that rises from min_ratio to 1 over warmup_steps, is 1 for stable_steps, and falls back to
