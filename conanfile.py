@@ -11,6 +11,9 @@ from conan.tools.scm import Version
 required_conan_version = ">=2.1"
 
 
+# This recipe lies in the repository and packs it. In the public index it has besides `url`, `homepage` and a source() that
+# takes a release from conandata.yml instead of exports_sources, and exact versions where the index wants them (it accepts
+# ranges of few libraries, zlib among them). Of CMake's files one is packed, gradus_compiled.cmake, which adds a target.
 class GradusConan(ConanFile):
     name = "gradus"
     description = "Train models inside the C++ program that uses them"
@@ -57,8 +60,8 @@ class GradusConan(ConanFile):
         wanted = {
             "zlib": "zlib/[>=1.2.11 <2]",
             "protozero": "protozero/[>=1.7 <2]",
+            "xtensor": "xtensor/[>=0.24.3 <0.28]",  # before xsimd, whose version it may fix
             "xsimd": "xsimd/[>=8.1 <15]",
-            "xtensor": "xtensor/[>=0.24.3 <0.28]",
             "cereal": "cereal/[>=1.3.1 <2]",
             "stb": "stb/[>=cci.20210713]",
         }

@@ -57,9 +57,9 @@ macro(gradus_find_dependencies)
   else()
     set(gradus_protozero_FOUND FALSE)
   endif()
-  # So is stb, which some put in a folder and some do not.
+  # So is stb, which package managers put in no folder, and Debian in one: the machine's own comes last.
   if(NOT TARGET gradus_stb AND NOT "${gradus_with_stb}" STREQUAL "OFF")
-    find_path(gradus_stb_INCLUDE_DIR NAMES stb/stb_image_write.h stb_image_write.h)
+    find_path(gradus_stb_INCLUDE_DIR NAMES stb_image_write.h stb/stb_image_write.h)
     mark_as_advanced(gradus_stb_INCLUDE_DIR)
     if(gradus_stb_INCLUDE_DIR)
       add_library(gradus_stb INTERFACE IMPORTED GLOBAL)

@@ -36,7 +36,7 @@ def run(command):
 with tempfile.TemporaryDirectory() as scratch:
     poison = os.path.join(scratch, "poison")
     for header in ("zlib.h", "zconf.h", "protozero/basic_pbf_writer.hpp", "protozero/exception.hpp",
-                   "protozero/varint.hpp", "protozero/pbf_reader.hpp", "stb/stb_image_write.h"):
+                   "protozero/varint.hpp", "protozero/pbf_reader.hpp", "stb/stb_image_write.h", "stb_image_write.h"):
         path = os.path.join(poison, header)
         os.makedirs(os.path.dirname(path), exist_ok=True)
         with open(path, "w", encoding="utf-8") as file:

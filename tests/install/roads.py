@@ -4,8 +4,9 @@
     recipe   conanfile.py runs on stand-ins of Conan's functions: version, requirements, definitions, what is packed, what
              is refused. test_package is built from what was packed, as Conan's generators describe it.
     port     the CMake calls of packaging/vcpkg's portfile, with features on and off; its consumer finds what was installed.
-    conan    the real clients, each option on and off; exit status 77 (skipped) where they are not on PATH. Conan takes
-    vcpkg    the foreign libraries from tests/install/conan_stub, vcpkg from the overlay in $GRADUS_VCPKG_OVERLAY if set.
+    conan    the real clients, each option on and off; exit status 77 (skipped) where they are not on PATH. The foreign
+    vcpkg    libraries are Debian's headers, packed by recipes of conan_stub and ports of vcpkg_stub beside this file, and
+             the net is not asked. $GRADUS_VCPKG_OVERLAY is another folder of ports; if it is empty, vcpkg takes its own.
 """
 import argparse
 import json
@@ -26,6 +27,9 @@ here = os.path.dirname(os.path.abspath(__file__))
 LIBRARIES = ("zlib", "protozero", "xsimd", "xtensor", "cereal", "stb")
 SWITCHED = ("zlib", "protozero", "xsimd", "stb")  # by a macro
 DEFAULT = ("zlib", "protozero")
+HEADERS = {  # one of each that test_package.cpp reads
+    "zlib": "zlib.h", "protozero": "protozero/varint.hpp", "xsimd": "xsimd/config/xsimd_arch.hpp",
+    "xtensor": "xtl/xtl_config.hpp", "cereal": "cereal/cereal.hpp", "stb": "stb_image_write.h"}
 environment = {k: v for k, v in os.environ.items() if k not in ("CXXFLAGS", "CPPFLAGS", "LDFLAGS", "DESTDIR")}
 common = [*(["-G", "Ninja"] if shutil.which("ninja") else []), f"-DCMAKE_CXX_COMPILER={a.compiler}"]
 CHEAP = "-O0 -DGRADUS_INLINE=inline"  # forced inlining without an optimizer makes kernels of megabytes
@@ -57,10 +61,25 @@ def files_under(folder):
     return sorted(os.path.relpath(os.path.join(d, n), folder) for d, _, names in os.walk(folder) for n in names)
 
 
-def compile_line_macros(build):
+def compile_line(build):
     entries = json.load(open(os.path.join(build, "compile_commands.json"), encoding="utf-8"))
-    words = [w for e in entries if e["file"].endswith("test_package.cpp") for w in shlex.split(e["command"])]
+    return next((shlex.split(e["command"]), e["directory"]) for e in entries if e["file"].endswith("test_package.cpp"))
+
+
+def compile_line_macros(build):
+    words, _ = compile_line(build)
     return sorted(w[2:] for w in words if w.startswith("-DGRADUS_") and not w.startswith("-DGRADUS_INLINE"))
+
+
+def expect_headers(build, on, packages):
+    """The program reads headers of the libraries `on`, of no others, and none of them from the compiler's own path."""
+    words, folder = compile_line(build)
+    at = words.index("-o")
+    names = run(*words[:at], *words[at + 2:], "-M", cwd=folder).replace("\\\n", " ").split()
+    for name, header in HEADERS.items():
+        found = {os.path.realpath(os.path.join(folder, n)) for n in names if n.endswith("/" + header)}
+        expect(bool(found) == (name in on), f"with {on} the program reads of {name}: {found}")
+        expect(all(f.startswith(os.path.realpath(packages) + "/") for f in found), f"{found} is from {packages}")
 
 
 class Refused(Exception):
@@ -243,7 +262,9 @@ def conan(scratch):
     conan = client("conan")
     environment["CONAN_HOME"] = f"{scratch}/home"
     environment["CXX"] = a.compiler
+    environment["CMAKE_EXPORT_COMPILE_COMMANDS"] = "ON"
     run(conan, "profile", "detect", "--name", "here")
+    run(conan, "remote", "disable", "*")
     source = f"{scratch}/source"  # Conan writes into test_package/
     for part in ("include", "cmake", "test_package"):
         shutil.copytree(f"{a.source}/{part}", f"{source}/{part}", ignore=shutil.ignore_patterns("build", "*.json"))
@@ -251,22 +272,38 @@ def conan(scratch):
         shutil.copy(f"{a.source}/{part}", source)
     settings = ["-pr:a", "here", "-s", "compiler.cppstd=20", "-s", "build_type=Debug",
                 "-c", f"tools.build:cxxflags={CHEAP.split()}"]
+    if jobs := environment.get("CMAKE_BUILD_PARALLEL_LEVEL"):  # otherwise Conan takes all processors
+        settings += ["-c", f"tools.build:jobs={jobs}"]
     for name in LIBRARIES:
         run(conan, "create", f"{here}/conan_stub", "--name", name, *settings)
+    # xtensor wants an older one than this
+    run(conan, "create", f"{here}/conan_stub", "--name", "xsimd", "--version", "9.0.0", *settings)
 
     def create(*words, **options):
         words = [*words, *(w for k, v in options.items() for w in ("-o", f"gradus/*:{k}={v}"))]
         return run(conan, "create", source, *settings, *words)
 
-    create()  # and what is off on, what is on off: both train
-    create(**{"with_" + name: name not in DEFAULT for name in LIBRARIES})
+    def trained(on, **options):
+        """Creates the package and its test_package, which trains; the macros of its compile line."""
+        shutil.rmtree(f"{source}/test_package/build", ignore_errors=True)
+        create(**options)
+        build = next(d for d, _, names in os.walk(f"{source}/test_package/build") if "compile_commands.json" in names)
+        expect_headers(build, on, f"{scratch}/home")
+        return compile_line_macros(build)
+
+    # What is off on, and what is on off: both train.
+    for on, options in ((DEFAULT, {}), ([n for n in LIBRARIES if n not in DEFAULT],
+                                        {"with_" + name: name not in DEFAULT for name in LIBRARIES})):
+        found = trained(on, **options)
+        expect(found == macros_of(on), f"the recipe with {on} defines {found}")
     print("the defaults and their opposites: created, trained")
     for name in LIBRARIES:
         said = create("-tf=", **{"with_" + name: name not in DEFAULT})
         expect((name + "/" in said.split("Requirements", 1)[1]) == (name not in DEFAULT), f"{name} is required:\n{said}")
         print(f"with_{name}={name not in DEFAULT}: created")
-    create(compiled=True)
-    print("compiled=True: created, trained")
+    found = trained(DEFAULT, compiled=True)
+    expect(found == sorted(["GRADUS_COMPILED", *macros_of(DEFAULT)]), f"the recipe with compiled=True defines {found}")
+    print("compiled=True: created, its files compiled, trained")
     for words, said_so in ((["-o", "&:with_telepathy=True"], "option 'with_telepathy' doesn't exist"),
                            (["-s", "compiler.cppstd=17"], "needs C++20, and found compiler.cppstd=17"),
                            (["-s", "compiler=gcc", "-s", "compiler.version=11"], "needs gcc 12 or newer, and found gcc 11")):
@@ -283,22 +320,29 @@ def conan(scratch):
 def vcpkg(scratch):
     vcpkg = client("vcpkg")
     root = environment.get("VCPKG_ROOT") or os.path.dirname(os.path.realpath(vcpkg))
-    environment["VCPKG_ROOT"] = root
-    overlays = [p for p in (f"{a.source}/packaging/vcpkg/ports", environment.get("GRADUS_VCPKG_OVERLAY")) if p]
-    environment["VCPKG_BINARY_SOURCES"] = "clear"
+    overlay = environment.get("GRADUS_VCPKG_OVERLAY", f"{here}/vcpkg_stub")
+    environment.update(VCPKG_ROOT=root, VCPKG_BINARY_SOURCES="clear", VCPKG_DISABLE_METRICS="1",
+                       XDG_CACHE_HOME=f"{scratch}/cache")
+    environment.setdefault("VCPKG_DOWNLOADS", f"{scratch}/downloads")
+    if overlay:  # then nothing is fetched, neither libraries nor tools
+        environment.update(VCPKG_FORCE_SYSTEM_BINARIES="1", X_VCPKG_ASSET_SOURCES="clear;x-block-origin")
+    overlays = [f"{a.source}/packaging/vcpkg/ports", *([overlay] if overlay else [])]
+    install = ["--no-print-usage", f"--x-buildtrees-root={scratch}/trees", f"--x-packages-root={scratch}/packages"]
+    losses = set()
     for on in ((), DEFAULT, LIBRARIES, *((name,) for name in LIBRARIES)):
         build = f"{scratch}/{'_'.join(on) or 'none'}"
         run(a.cmake, "-S", f"{here}/vcpkg_consumer", "-B", build, *common, f"-DCMAKE_CXX_FLAGS={CHEAP}",
             f"-DCMAKE_TOOLCHAIN_FILE={root}/scripts/buildsystems/vcpkg.cmake", f"-DGRADUS_SOURCE={a.source}",
             "-DVCPKG_OVERLAY_PORTS=" + ";".join(overlays), "-DVCPKG_MANIFEST_FEATURES=" + ";".join(on),
-            "-DVCPKG_INSTALL_OPTIONS=--no-print-usage")
+            "-DVCPKG_INSTALL_OPTIONS=" + ";".join(install))
         found = compile_line_macros(build)
         expect(found == macros_of(on), f"the port with {on} defines {found}")
-        if on == DEFAULT:
-            run(a.cmake, "--build", build)
-            print(on, run(f"{build}/consumer").replace("\n", "; "))
-        else:
-            print(on, "installed, found, defines", found)
+        expect_headers(build, on, f"{build}/vcpkg_installed")
+        run(a.cmake, "--build", build)
+        said = run(f"{build}/consumer").strip().split("\n")
+        losses.add(said[-1])
+        print(*on or ("nothing",), "-", "; ".join(said), flush=True)
+    expect(len(losses) == 1, f"the policy portable gives the same bits with each feature: {losses}")
 
 
 with tempfile.TemporaryDirectory() as scratch:

@@ -36,13 +36,13 @@
 #define STB_IMAGE_WRITE_STATIC
 #define STB_IMAGE_WRITE_IMPLEMENTATION
 #define STBI_WRITE_NO_STDIO
-// The namespace is not inside gradus, whose abs would hide the one that stb calls. Debian puts stb in a folder; Conan
-// and vcpkg do not.
+// The namespace is not inside gradus, whose abs would hide the one that stb calls. Conan and vcpkg put stb in no folder
+// and come first; Debian does, and lies on every compiler's path.
 namespace gradus_stb {
-#if __has_include(<stb/stb_image_write.h>)
-#include <stb/stb_image_write.h>
-#else
+#if __has_include(<stb_image_write.h>)
 #include <stb_image_write.h>
+#else
+#include <stb/stb_image_write.h>
 #endif
 }
 #undef STB_IMAGE_WRITE_STATIC

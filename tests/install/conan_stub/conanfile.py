@@ -19,8 +19,12 @@ class StubConan(ConanFile):
     package_type = "header-library"
     settings = "os", "arch", "compiler", "build_type"
 
-    def set_version(self):
-        self.version = STUBS[self.name][0]
+    def set_version(self):  # another one: --version VERSION
+        self.version = self.version or STUBS[self.name][0]
+
+    def requirements(self):
+        if self.name == "xtensor":  # the index' too wants one version of it
+            self.requires(f"xsimd/{STUBS['xsimd'][0]}")
 
     def package_id(self):
         self.info.clear()

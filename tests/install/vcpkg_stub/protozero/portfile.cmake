@@ -1,0 +1,1 @@
+include("${CURRENT_PORT_DIR}/../stub.cmake")
