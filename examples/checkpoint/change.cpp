@@ -38,9 +38,10 @@ bool fits(std::string_view pattern, std::string_view name) {
   return p == pattern.size();
 }
 
-// Takes out what is to be dropped; whether there was anything. Raises for what would be lost otherwise, and for a
-// pattern that nothing fits.
-bool drop(opened& c, const std::vector<std::string>& patterns) {
+// Takes out what is to be dropped: tensors, metadata, entries that are no tensors, and of what becomes an image also a
+// step that only the checkpoint's head says. Returns whether there was anything. Raises for what would be lost
+// otherwise, and for a pattern that nothing fits.
+bool drop(opened& c, const std::vector<std::string>& patterns, bool to_image = false) {
   std::vector<bool> used(patterns.size());
   const auto is_named = [&](const std::string& name) {
     bool any = false;
@@ -54,6 +55,9 @@ bool drop(opened& c, const std::vector<std::string>& patterns) {
     if (gone) c.content.about.erase(std::string(gradus::detail::bundle_notes::strings_key) + r.name);
     return gone;
   });
+  std::erase_if(c.content.about, [&](const auto& pair) { return !is_of_writer(pair.first) && is_named(pair.first); });
+  if (const auto step = step_of_tensors(c.content); to_image && c.content.step != step && is_named("step"))
+    c.content.step = step;
   for (std::size_t i = 0; i < patterns.size(); ++i)
     if (!used[i])
       gradus::raise(gradus::status::not_found, gradus::text("--drop \"", patterns[i], "\" fits nothing in \"",
@@ -103,7 +107,7 @@ int convert(const settings& s, const std::string& from, destination to, const st
   auto c = open(from, reads ? s.names : naming{});
   if (gradus::is_delta(c.content)) refuse_for_delta(s, c, to, dropped);
   if (to.names) check_names(c.content, *to.names, false);
-  const bool changed = drop(c, dropped);
+  const bool changed = drop(c, dropped, codec_of(to) == flash_image);
   if (!c.warning.empty()) std::fprintf(stderr, "gradus-checkpoint: warning: %s\n", visible(c.warning).c_str());
   if (!changed && reads && !s.names)
     if (const auto again = write_again(c, to)) return done(s, *again, c.content);

@@ -77,7 +77,19 @@ std::vector<std::string> write_shards_of(const Codec& c, snapshot content, const
   return write_as(many, std::move(content), to, Codec::extension);
 }
 
-// An image has no metadata. What every checkpoint has of them is no loss; others are named.
+// An image has no metadata, and no step but that of a tensor. Who wrote a checkpoint is no loss; the rest is.
+void refuse_losses_in_image(const snapshot& content) {
+  std::string lost;
+  for (const auto& [key, value] : content.about)
+    if (!is_of_writer(key)) lost += text('"', key, "\", ");
+  if (content.step != step_of_tensors(content)) lost += text("\"step\" (", content.step, "), ");
+  if (lost.empty()) return;
+  lost.resize(lost.size() - 2);
+  raise(status::failed_precondition,
+        text(lost,
+             " would be lost: a flash image has no metadata, and no step but that of a tensor \"global_step\". "
+             "Nothing was written; name with convert --drop what may be left out"));
+}
 std::string write_image(const snapshot& content, const destination& to) {
   const std::string path = stem_at(to.path, flash_extension) + std::string(flash_extension);
   if (!to.overwrite && posix{}.exists(path) == 0)
@@ -85,16 +97,21 @@ std::string write_image(const snapshot& content, const destination& to) {
   const flash_geometry otherwise;
   const auto image = write_flash_image(
       content, {to.sector_bytes.value_or(otherwise.sector_bytes), to.sectors.value_or(otherwise.sectors)});
+  refuse_losses_in_image(content);
   make_directories(posix{}, directory_of(path));
   const std::span<const std::byte> bytes(image);
   publish(posix{}, path, byte_pieces(&bytes, 1));
-  for (const auto& [key, value] : content.about)
-    if (key != "library" && key != "codec")
-      std::fprintf(stderr, "gradus-checkpoint: warning: a flash image has no metadata, so \"%s\" is left out\n",
-                   visible(key).c_str());
   return path;
 }
 }  // namespace
+
+std::int64_t step_of_tensors(const snapshot& content) {
+  std::int64_t step = 0;
+  for (const auto& r : content.records)
+    if (r.name == "global_step" && r.type == int64 && r.dims.rank == 0 && !r.blob && r.bytes.size() == sizeof step)
+      std::memcpy(&step, r.bytes.data(), sizeof step);
+  return step;
+}
 
 void check_names(const snapshot& content, const tensorflow_names& names, bool theirs) {
   const std::string& optimizer = theirs && !names.called.empty() ? names.called : names.optimizer;

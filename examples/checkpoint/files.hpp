@@ -51,6 +51,11 @@ std::vector<std::string> write(gradus::snapshot content, const destination& to);
 // Writes a tensor_bundle again as it lies, byte for byte; nothing if `to` wants another one.
 std::optional<std::vector<std::string>> write_again(const opened& bundle, const destination& to);
 
+// Whether these metadata say who wrote the file, as every checkpoint does.
+inline bool is_of_writer(std::string_view key) { return key == "library" || key == "codec"; }
+// The step that a tensor "global_step" says; 0 without one.
+std::int64_t step_of_tensors(const gradus::snapshot& content);
+
 // What --to takes.
 const std::vector<std::string>& codec_names();
 

@@ -54,7 +54,8 @@ int run(int argc, char** argv) {
   auto* convert = app.add_subcommand("convert", "write a checkpoint with another codec");
   convert->add_option("FROM", path, "a checkpoint, or a directory: its newest one")->required();
   convert->add_option("TO", to.path, "the file to write, with or without extension, or a directory")->required();
-  convert->add_option("--drop", dropped, "leave out tensors of this name, or that fit a pattern with * and ?");
+  convert->add_option("--drop", dropped,
+                      "leave out tensors and metadata of this name, or that fit a pattern with * and ?");
   writes(convert);
   auto* compact = app.add_subcommand("compact", "a base and its deltas as one whole checkpoint");
   compact->add_option("CHAIN", paths, "the base and its deltas, in the order of saving")->required();

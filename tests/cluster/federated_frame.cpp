@@ -97,6 +97,23 @@ TEST_CASE("federated_receiver: whole frames are found behind cut ones, in pieces
   }
 }
 
+// Found by the fuzzer: the head's bytes that had been a damaged frame's numbers were taken from the count, which went
+// below 0.
+TEST_CASE("federated_receiver: what belongs to no frame is counted, also behind a frame that was cut") {
+  const octets frame = frame_of(octets(24), 1);
+  for (std::size_t cut = 0; cut < frame.size(); ++cut) {
+    octets stream(frame.begin(), frame.begin() + static_cast<std::ptrdiff_t>(cut));
+    stream.insert(stream.end(), frame.begin(), frame.end());
+    stream.insert(stream.end(), 3, std::byte{'x'});
+    listener l;
+    l.room.resize(24);
+    l.take(stream);
+    CAPTURE(cut);
+    CHECK(l.whole.size() == 1);
+    CHECK(l.receiver.skipped_bytes() == 3 + (cut < 40 ? cut : 0));
+  }
+}
+
 TEST_CASE("federated_receiver: a stream that begins anew") {
   const octets frame = frame_of(octets(40), 1);
   listener l;

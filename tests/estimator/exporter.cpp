@@ -25,6 +25,7 @@ struct saves {
   testing::temp_dir dir;
   int made = 0;
   std::string slash = {};
+  reader_limits limits = {};
   std::vector<std::string> checkpoints;
 
   std::string operator()(any_exporter e, const evaluation_result& r, bool final_one = false) {
@@ -34,12 +35,14 @@ struct saves {
          .checkpoint_path = text("model-", r.global_step()),
          .eval_result = r,
          .is_the_final_export = final_one,
-         .save = [&](const std::string& base, const serving_input_function&, const saved_model_options& o) {
-           checkpoints.push_back(o.checkpoint_path);
-           std::string path = join_path(base, text(1700000000 + made++));
-           std::filesystem::create_directories(path);
-           return path;
-         }});
+         .save =
+             [&](const std::string& base, const serving_input_function&, const saved_model_options& o) {
+               checkpoints.push_back(o.checkpoint_path);
+               std::string path = join_path(base, text(1700000000 + made++));
+               std::filesystem::create_directories(path);
+               return path;
+             },
+         .limits = limits});
   }
   std::vector<std::string> kept(const std::string& name) const {
     std::vector<std::string> all;
@@ -105,6 +108,9 @@ TEST_CASE("the best by another measure, of another directory of events, or of th
   any_exporter alone = best_exporter("alone", {.serving = serving, .event_dir = {}});
   CHECK_FALSE(s(alone, with_loss(100)).empty());
   CHECK(s(alone, with_loss(100)).empty());  // equal is not better
+  any_exporter careful = best_exporter("careful", {.serving = serving, .event_dir = "eval_last"});
+  s.limits.record_bytes = 8;
+  CHECK_THROWS_AS(s(careful, with_loss(2)), resource_exhausted);
   evaluation_result no_loss;
   no_loss.set_global_step(11);
   CHECK_THROWS_AS(s(alone, no_loss), not_found);

@@ -292,6 +292,7 @@ struct noting_exporter {
   std::string export_model(const export_call& c) const {
     calls->push_back(text(c.eval_result.global_step(), c.is_the_final_export ? " final" : ""));
     CHECK(c.export_path == c.model_dir + "/export/noting");
+    CHECK(c.limits.entries == 12345);  // the config's
     return text("exported ", c.eval_result.global_step());
   }
 };
@@ -319,7 +320,8 @@ struct local_run {
           ++(m == mode::train ? trainings : evaluations);
           return line::model(f, y, m);
         },
-        {.config = {.model_dir = dir.path(), .save_checkpoints_steps = 10}, .tasks = hand.tasks()});
+        {.config = {.model_dir = dir.path(), .save_checkpoints_steps = 10, .limits = {.entries = 12345}},
+         .tasks = hand.tasks()});
     o.tasks = hand.tasks();
     result = train_and_evaluate(
         e, train_spec(line::endless, {.max_steps = max_steps, .hooks = {steps{this}}}),

@@ -14,6 +14,7 @@
 #include <gradus/store/sorted_table.hpp>
 #include <gradus/testing/temp_dir.hpp>
 #include <limits>
+#include <sstream>
 
 extern char** environ;
 
@@ -494,6 +495,66 @@ TEST_CASE("what a conversion would lose is named, and lost only if that is asked
         "[('t', '<U2'), ('w', 'float32')]");
 }
 
+// Of every format to every format: what is not refused has lost nothing, and what is refused has said what to drop.
+TEST_CASE("a conversion that ends with 0 has lost nothing, whatever the formats") {
+  const workshop place;
+  const state s;
+  std::vector<float> w = {1, 2};
+  std::vector<std::int64_t> step = {7};
+  const snapshot plain{7, {}, {{"global_step", int64, {}, bytes_of(step)}, {"w", float32, {2}, bytes_of(w)}}};
+  auto told = plain, stepped = plain;
+  told.about = {{"model", "tiny"}, {"note", "two\nlines = \"one\""}};
+  stepped.records.erase(stepped.records.begin());
+  const std::string sources[] = {place.write("all.ckpt", s.content), place.write("plain.ckpt", plain),
+                                 place.write("told.ckpt", told), place.write("stepped.ckpt", stepped),
+                                 their_bundle().write(place.path("theirs"))};  // strings, a type that is carried
+  const char* const formats[] = {"flat_binary", "cereal_binary", "cereal_portable", "cereal_json",
+                                 "safetensors", "npz",           "tensor_bundle",   "flash_image"};
+  // What differs, but for who wrote it.
+  const auto differences = [&](const std::string& a, const std::string& b) {
+    const auto said = place.run({"diff", a, b});
+    std::string out = said.code == 0 ? "" : said.out + said.err;
+    std::istringstream lines(said.out);
+    for (std::string line; std::getline(lines, line);)
+      if (line.starts_with("step ") ||
+          (contains(line, " | ") && !line.starts_with("library: ") && !line.starts_with("codec: ")))
+        out += line + '\n';
+    return out;
+  };
+  // The extensions that a name gets. A directory for each, since one name may be taken by only one format.
+  const auto made_at = [&](const std::string& dir, std::string_view format) {
+    for (const char* name : {"m.ckpt", "m.safetensors", "m.npz", "m.index", "m.flash"})
+      if (posix{}.exists(join_path(dir, name)) == 0) return join_path(dir, name);
+    FAIL("nothing was written as ", format);
+    return dir;
+  };
+  int lossless = 0, refused = 0, station = 0;
+  const auto check = [&](const std::string& from, const char* format) -> std::string {
+    const auto dir = place.path(text("station-", ++station));
+    CAPTURE(from);
+    CAPTURE(format);
+    const auto made = place.run({"convert", from, join_path(dir, "m"), "--to", format});
+    if (made.code != 0) {
+      ++refused;
+      CHECK(made.code == 2);
+      CHECK_MESSAGE((contains(made.err, "--drop") || contains(made.err, "leave it out of the image")), made.err);
+      CHECK(posix{}.exists(dir) == ENOENT);
+      return {};
+    }
+    ++lossless;
+    const auto at = made_at(dir, format);
+    CHECK(differences(from, at) == "");
+    return at;
+  };
+  for (const auto& source : sources)
+    for (const char* by : formats)
+      if (const auto from = check(source, by); !from.empty() && (&source == sources || &source == &sources[4]))
+        for (const char* to : formats) check(from, to);
+  MESSAGE(lossless, " conversions without a loss, ", refused, " refused");
+  CHECK(lossless >= 100);
+  CHECK(refused >= 10);
+}
+
 TEST_CASE("a checkpoint becomes the image of a board's flash, and the board's becomes a checkpoint, bit for bit") {
   const workshop place;
   const state s;
@@ -502,9 +563,15 @@ TEST_CASE("a checkpoint becomes the image of a board's flash, and the board's be
   CHECK(refused.code == 2);
   CHECK_MESSAGE(contains(refused.err, "\"input\" is a blob, which a board's flash has no place for"), refused.err);
   CHECK(posix{}.exists(image) == ENOENT);
-  const auto made = place.run({"convert", first, image, "--drop", "input", "--sector-bytes", "512", "--sectors", "8"});
-  REQUIRE(made.code == 0);
-  CHECK_MESSAGE(contains(made.err, "a flash image has no metadata, so \"model\" is left out"), made.err);
+  const auto without = place.run({"convert", first, image, "--drop", "input"});
+  CHECK(without.code == 2);
+  CHECK_MESSAGE(contains(without.err, "\"model\" would be lost: a flash image has no metadata"), without.err);
+  CHECK(!contains(without.err, "library"));
+  CHECK(posix{}.exists(image) == ENOENT);
+  const auto made = place.run(
+      {"convert", first, image, "--drop", "input", "--drop", "mod*", "--sector-bytes", "512", "--sectors", "8"});
+  REQUIRE_MESSAGE(made.code == 0, made.err);
+  CHECK(made.err.empty());
   CHECK(slurp(image).size() == 8 * 512);
   CHECK(place.run({"verify", image}).out.starts_with("ok "));
   CHECK(place.json({"show", image}, "r['step'], len(r['tensors'])") == "(7, 10)");
@@ -640,7 +707,13 @@ TEST_CASE("a delta is converted as it is, or not at all") {
   for (const char* file : {"x.npz", "x.index", "x.flash"}) CHECK(posix{}.exists(to(file)) == ENOENT);
   REQUIRE(place.run({"convert", chain.delta, to("whole.npz")}).code == 0);
   CHECK(place.run({"verify", to("whole.npz")}).code == 0);
-  CHECK(place.run({"compact", chain.base, to("whole.npz"), "-o", to("state.flash")}).code == 0);
+  const auto compacted = place.run({"compact", chain.base, to("whole.npz"), "-o", to("state.flash")});
+  CHECK(compacted.code == 2);
+  CHECK_MESSAGE(contains(compacted.err, "\"step\" (2) would be lost"), compacted.err);
+  REQUIRE(place.run({"compact", chain.base, to("whole.npz"), "-o", to("state.ckpt")}).code == 0);
+  CHECK(place.run({"convert", to("state.ckpt"), to("state.flash")}).code == 2);
+  CHECK(place.run({"convert", to("state.ckpt"), to("other.npz"), "--drop", "step"}).code == 2);
+  CHECK(place.run({"convert", to("state.ckpt"), to("state.flash"), "--drop", "step"}).code == 0);
 }
 
 TEST_CASE("compact gives TensorFlow's names to the bundle that it writes") {
@@ -699,7 +772,7 @@ TEST_CASE("images of a flash are among what a directory holds") {
   const state s;
   const auto first = place.write("first.ckpt", s.content), dir = place.path("images");
   const auto image = join_path(dir, "board.flash");
-  REQUIRE(place.run({"convert", first, image, "--drop", "input"}).code == 0);
+  REQUIRE(place.run({"convert", first, image, "--drop", "input", "--drop", "model"}).code == 0);
   CHECK(place.json({"list", dir}, "[(c['codec'], c['files'], c['bytes'] > 0, c['step']) for c in r['checkpoints']]") ==
         "[('flash_image', ['board.flash'], True, None)]");
   CHECK(contains(place.run({"list", dir}).out, "board.flash  flash_image"));

@@ -20,6 +20,7 @@
 #include "gradus/summary/histogram.hpp"
 #include "gradus/train/run_environment.hpp"
 #include "graph_readers.hpp"
+#include "log_readers.hpp"
 #include "message_readers.hpp"
 #include "record_readers.hpp"
 #include "text_readers.hpp"
@@ -273,6 +274,10 @@ inline constexpr reader other_readers[] = {{"tensor_bundle", &read_bundle, &seal
                                            {"server_def", &read_server_def},
                                            {"message", &read_message, &seal_message},
                                            {"fingerprint", &read_fingerprint},
+                                           {"node_log", &read_node_log, &seal_node_log},
+                                           {"order_log", &read_order_log, &seal_order_log},
+                                           {"federated", &read_federated, &seal_federated},
+                                           {"flash_image", &read_flash, &seal_flash},
                                            {"sorted_table", &read_table, [](octets& b) { seal_table(b); }},
                                            {"snappy", &read_snappy},
                                            {"idx", &read_idx_bytes},

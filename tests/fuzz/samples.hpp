@@ -88,6 +88,48 @@ inline octets sample(std::string_view reader) {
                                         .arithmetic = "fast",
                                         .settings = {{"beta1", "0.9"}, {"rate", "0.001"}},
                                         .variables = {{"w", float32, {784, 10}}, {"step", int64, {}}}});
+  if (reader == "node_log") {  // a state after two records, and two records more
+    const testing::faulty_files disk;
+    disk.make_directory("d");
+    const auto record = [&](const char* text) { return std::as_bytes(std::span(text, std::strlen(text))); };
+    {
+      detail::node_log log(disk, "d");
+      recovered(log);
+      log.append(record("first")), log.append(record("")), log.sync();
+      log.snapshot([](detail::bytes_out out) { out.number(std::uint32_t{2}), out.string("first"), out.string(""); });
+      log.append(record("third")), log.append(record("GRLR")), log.sync();
+    }
+    return packed({disk.bytes(log_files[0]), {}, disk.bytes(log_files[2])});
+  }
+  if (reader == "order_log") {
+    const testing::faulty_files disk;
+    {
+      detail::order_file to(disk, "orders", {.number = 1, .of_update = 2});
+      for (std::uint64_t order = 41; order < 44; ++order)
+        for (std::uint32_t worker = 0; worker < 2; ++worker)
+          to.add({.order = order, .read = order - 1 - worker, .worker = worker, .number = 7});
+      to.sync(true);
+    }
+    return disk.bytes("orders");
+  }
+  if (reader == "federated") {
+    octets out;
+    for (const std::uint32_t round : {3u, 4u}) {
+      detail::federated_frame f;
+      f.kind_of = f.update, f.member = 5, f.run = 9, f.round = round, f.examples = 60;
+      f.bytes = sizeof w, f.crc = crc32c(bytes(w));
+      const std::size_t at = out.size();
+      out.resize(at + f.head_bytes);
+      f.write(out.data() + at);
+      out.insert(out.end(), bytes(w).begin(), bytes(w).end());
+    }
+    return out;
+  }
+  if (reader == "flash_image") {
+    snapshot board;
+    board.records = {{"w", float32, {2, 3}, bytes(w), false}, {"global_step", int64, {}, bytes(step), false}};
+    return write_flash_image(board, {.sector_bytes = 128, .sectors = 4});
+  }
   if (reader == "sorted_table") {
     table_writer t({.block_bytes = 64});
     for (int i = 10; i < 30; ++i) t.add(text("key", i), bytes(flags));

@@ -1,3 +1,4 @@
+// built in every run: a folder that an older version wrote opens after every change
 // without sanitizers: it opens what the tests of each codec, stage and rule open under them
 // Folders that version 0.5.0 wrote (tests/folders): each codec, state file, chain of deltas, rule's state, position in
 // a pipeline, cache and training run opens today and goes on to the bits that 0.5.0 would have ended with.

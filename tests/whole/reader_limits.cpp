@@ -16,7 +16,9 @@
 #include <set>
 
 #include "../../examples/events/plot.hpp"
+#include "../fuzz/log_readers.hpp"
 #include "gradus/checkpoint/vocab.hpp"
+#include "gradus/cluster/replay_plan.hpp"
 #include "gradus/codec/cereal.hpp"
 #include "gradus/codec/cereal_json.hpp"
 #include "gradus/codec/flat.hpp"
@@ -26,6 +28,7 @@
 #include "gradus/codec/sharded.hpp"
 #include "gradus/codec/tensor_bundle.hpp"
 #include "gradus/columns/vocabulary_column.hpp"
+#include "gradus/estimator/evaluation_result.hpp"
 #include "gradus/input/criteo.hpp"
 #include "gradus/input/csv.hpp"
 #include "gradus/input/idx.hpp"
@@ -35,6 +38,7 @@
 #include "gradus/input/tf_example.hpp"
 #include "gradus/summary/reader.hpp"
 #include "gradus/testing/temp_dir.hpp"
+#include "gradus/train/hooks/early_stopping_hook.hpp"
 #include "gradus/train/import_meta_graph.hpp"
 
 namespace {
@@ -302,6 +306,16 @@ const bomb bombs[] = {
      [](const std::string& d, const reader_limits& limits) {
        for (const auto& e : summary_iterator(d + "/f", posix{}, limits)) (void)e;
      }},
+    {"estimator/evaluation_result.hpp", "record_bytes",
+     [](const std::string& d, std::size_t n) {
+       write(d + "/events.out.tfevents.1.h", record_of("\x1a" + event_of(n / 2).substr(1)));
+     },
+     [](const std::string& d, const reader_limits& limits) { detail::evaluations_in(d, limits); }},
+    {"train/hooks/early_stopping_hook.hpp", "record_bytes",
+     [](const std::string& d, std::size_t n) {
+       write(d + "/events.out.tfevents.1.h", record_of("\x1a" + event_of(n / 2).substr(1)));
+     },
+     [](const std::string& d, const reader_limits& limits) { read_eval_metrics(d, {}, limits); }},
     {"checkpoint/vocab.hpp", "record_bytes",
      [](const std::string& d, std::size_t n) { write(d + "/f", std::string(n, 'a')); },
      [](const std::string& d, const reader_limits& limits) {
@@ -384,6 +398,12 @@ const bomb bombs[] = {
      [](const std::string& d, const reader_limits& limits) {
        for (const auto& e : summary_iterator(d + "/f", posix{}, limits)) (void)e;
      }},
+    {"estimator/evaluation_result.hpp", "entries",
+     [](const std::string& d, std::size_t n) { write(d + "/events.out.tfevents.1.h", record_of(event_of(n))); },
+     [](const std::string& d, const reader_limits& limits) { detail::evaluations_in(d, limits); }},
+    {"train/hooks/early_stopping_hook.hpp", "entries",
+     [](const std::string& d, std::size_t n) { write(d + "/events.out.tfevents.1.h", record_of(event_of(n))); },
+     [](const std::string& d, const reader_limits& limits) { read_eval_metrics(d, {}, limits); }},
     {"summary/read_graph_def.hpp", "entries", [](const std::string& d, std::size_t n) { write(d + "/f", graph_of(n)); },
      [](const std::string& d, const reader_limits& limits) { decode_graph_def(read_file(posix{}, d + "/f"), limits); }},
     {"train/import_meta_graph.hpp", "entries",
@@ -532,6 +552,87 @@ TEST_CASE("after a file that is too large the next one comes, and errors that ar
   CHECK(!lines.next(e));
 }
 
+// A log may be larger than memory, so it is mapped and has no setting: what is kept of it does not depend on what it
+// claims, and the work is that of its bytes.
+TEST_CASE("the logs of a parameter server cost what lies in them, whatever their heads claim") {
+  std::uint64_t orders_work[2] = {}, records_work[2] = {};
+  for (const std::size_t k : {std::size_t{0}, std::size_t{1}}) {
+    const std::size_t entries = k == 0 ? 20'000 : 160'000;
+    const testing::temp_dir dir;
+    std::vector<std::byte> orders(32 + 16 * entries);
+    const auto put = [](std::vector<std::byte>& to, std::size_t at, auto n) { std::memcpy(&to[at], &n, sizeof n); };
+    for (const std::uint32_t of_update : {1u, 1u << 20})
+      for (const std::uint64_t first : {std::uint64_t{1}, std::uint64_t{1} << 62}) {
+        std::memcpy(orders.data(), "GRDO", 4);
+        put(orders, 4, std::uint16_t{2}), put(orders, 8, first), put(orders, 16, of_update);
+        fuzz::seal_order_log(orders);
+        write(dir / "orders", {reinterpret_cast<const char*>(orders.data()), orders.size()});
+        const cost c = cost_of([&] {
+          const detail::order_log log({}, dir / "orders");
+          CHECK(log.last() - log.first() + 1 == entries / of_update);
+        });
+        CHECK(c.heap <= orders.size() + (1 << 18));
+        if (of_update == 1 && first == 1) orders_work[k] = c.work;
+      }
+    const cost cut = cost_of([&] {
+      detail::order_file to({}, dir / "orders", {.number = 0, .of_update = 1 << 20});
+      to.keep(1);
+    });
+    CHECK(cut.heap <= orders.size() + (1 << 18));
+
+    // A record that claims everything, and behind it what begins like a record at every fourth byte.
+    std::vector<std::byte> segment(24 + 40 + 16 * entries);
+    std::memcpy(segment.data(), "GRDL", 4);
+    put(segment, 4, std::uint16_t{2}), put(segment, 8, std::uint64_t{1});
+    for (std::size_t at = 24; at + 4 <= segment.size(); at += 4) std::memcpy(&segment[at], "GRLR", 4);
+    put(segment, 32, ~std::uint64_t{0}), put(segment, 40, std::uint64_t{1});
+    fuzz::put_crc(segment, 20, std::span(segment).first(20));
+    fuzz::put_crc(segment, 24 + 36, std::span(segment).subspan(24, 36));
+    make_directories(posix{}, dir / "ps");
+    write(dir / "ps/log-1", {reinterpret_cast<const char*>(segment.data()), segment.size()});
+    const cost c = cost_of([&] {
+      detail::node_log log({}, dir / "ps");
+      log.recover([](detail::bytes_in&) {}, [](std::span<const std::byte>) { return true; });
+      CHECK(log.last() == 0);
+    });
+    CHECK(c.heap <= segment.size() + (1 << 18));
+    records_work[k] = c.work;
+  }
+  CHECK_MESSAGE(orders_work[1] <= 12 * orders_work[0], orders_work[0], ' ', orders_work[1]);
+  CHECK_MESSAGE(records_work[1] <= 12 * records_work[0], records_work[0], ' ', records_work[1]);
+
+  const testing::temp_dir dir;  // which run it is: a file of a terabyte, of which nothing is on the disk
+  make_directories(posix{}, dir / "ps-0");
+  write(dir / "ps-0/of", "");
+  std::filesystem::resize_file(dir / "ps-0/of", std::uintmax_t{1} << 40);
+  const cost c = cost_of([&] { CHECK_THROWS_AS(detail::replay_plan({}, dir.path()), error); });
+  CHECK(c.heap <= (1 << 18));
+}
+
+TEST_CASE("eight times the tags cost a plot eight times the work") {
+  std::uint64_t work[2] = {};
+  for (const std::size_t k : {std::size_t{0}, std::size_t{1}}) {
+    const int tags = k == 0 ? 500 : 4000;
+    const testing::temp_dir dir;
+    std::string log;
+    for (int i = 0; i < tags; ++i) {
+      const std::string value = field_of(1, text("layer", i, "/loss")) + std::string("\x15\0\0\x80\x3f", 5);
+      log += record_of(field_of(5, field_of(1, value)));
+    }
+    write(dir / "events.out.tfevents.1.h", log);
+    std::string page;
+    work[k] = cost_of([&] {
+                const auto runs = ::events::read_runs(dir.path());
+                std::vector<std::string> names;
+                for (const auto& [tag, s] : runs.at(0).tags) names.push_back(tag);
+                CHECK(names.size() == static_cast<std::size_t>(tags));
+                page = ::events::html(runs, names, {}, "curves");
+              }).work;
+    CHECK(page.size() > static_cast<std::size_t>(tags) * 500);
+  }
+  CHECK_MESSAGE(work[1] <= 10 * work[0], work[0], " basic blocks for 500 tags, ", work[1], " for 4000");
+}
+
 // A reader that nobody measures is a reader without a budget.
 TEST_CASE("every header that opens files is on the list, or needs no budget") {
   const std::map<std::string, std::string> others = {
@@ -553,19 +654,27 @@ TEST_CASE("every header that opens files is on the list, or needs no budget") {
       {"train/export_saved_model.hpp", "reads assets that its program names"},
       {"input/record_files.hpp", "what csv, libsvm, Criteo and text_line share"},
       {"input/record_writer.hpp", "looks at a file that it is told to go on with"},
+      {"estimator/train_and_evaluate.hpp", "reads at most 4096 bytes, and passes the limits on"},
+      {"cluster/certificates.hpp", "reads at most 1 MiB"},
+      {"cluster/server_log.hpp", "reads at most 64 MiB"},
+      {"cluster/replay_plan.hpp", "reads at most 64 MiB; the logs below"},
+      {"cluster/node_log.hpp", "maps a log, which may be larger than memory; its cost is measured above"},
+      {"cluster/order_log.hpp", "maps a log, which may be larger than memory; its cost is measured above"},
       {"input/cache.hpp", "limits a record to what an element of fixed size takes (tests/input/cache.cpp)"},
   };
   std::set<std::string> measured;
   for (const auto& b : bombs) measured.insert(std::string(b.header));
   const std::string root = std::string(GRADUS_SOURCE_DIR) + "/include/gradus/";
-  for (const char* room : {"store", "input", "codec", "checkpoint", "summary", "columns", "session", "train"})
+  for (const char* room :
+       {"store", "input", "codec", "checkpoint", "summary", "columns", "session", "train", "estimator", "cluster"})
     for (const auto& f : std::filesystem::recursive_directory_iterator(root + room)) {
       if (f.is_directory()) continue;
       const auto bytes = read_file(posix{}, f.path().string());
       const std::string_view source(reinterpret_cast<const char*>(bytes.data()), bytes.size());
       bool opens = false;
-      for (const char* word : {"file_stream(", "file_bytes<", "file_bytes.hpp", " read_file(", "(read_file(",
-                               "try_read(", "file_source<", "inflate_raw(", "inflate_stream"})
+      for (const char* word :
+           {"file_stream(", "file_bytes<", "file_bytes.hpp", " read_file(", "(read_file(", "try_read(", "file_source<",
+            "inflate_raw(", "inflate_stream", "any_summary_iterator(", "any_summary_iterator ", "opened_bytes "})
         opens = opens || source.find(word) != std::string_view::npos;
       const std::string name =  // with its bodies (.ipp)
           std::filesystem::relative(f.path(), root).replace_extension(".hpp").generic_string();

@@ -166,7 +166,7 @@ public:
       }
       room[at_++] = b;
       if (at_ != room.size()) continue;
-      in_payload_ = false;
+      in_payload_ = false, skipped_before_ = skipped_;
       if (crc32c_by_nibble(0, room.data(), room.size()) != frame_.crc) return event::damaged;
       have_ = 0;
       return event::payload;
@@ -177,7 +177,8 @@ public:
   // Begins to read the numbers of head(). Returns true if another frame's numbers were being read: that frame was cut.
   bool accept() {
     const bool cut = in_payload_;
-    if (!cut) skipped_ -= static_cast<std::uint32_t>(sizeof bytes_);
+    // A head that began within the numbers of a damaged frame was not counted from its beginning.
+    if (!cut) skipped_ -= std::min(static_cast<std::uint32_t>(sizeof bytes_), skipped_ - skipped_before_);
     frame_ = head_, in_payload_ = true, at_ = 0;
     return cut;
   }
@@ -193,8 +194,8 @@ private:
   federated_frame head_, frame_;
   std::byte bytes_[federated_frame::head_bytes] = {};
   bool in_payload_ = false;
-  std::uint32_t have_ = 0, at_ = 0;  // bytes that have come of a head, and of numbers
-  std::uint32_t skipped_ = 0;
+  std::uint32_t have_ = 0, at_ = 0;                 // bytes that have come of a head, and of numbers
+  std::uint32_t skipped_ = 0, skipped_before_ = 0;  // now, and when the last numbers ended
 
   // Drops bytes until those that are left may be the beginning of a head.
   void look() {

@@ -115,10 +115,12 @@ GRADUS_BODY order_file::order_file(const any_file_system& fs, const std::string&
 GRADUS_BODY void order_file::cut(std::size_t bytes) {
   const std::string path = file_->path();
   file_.reset();
-  std::vector<std::byte> all = read_file(fs_, path);
-  all.resize(bytes);
-  const std::span<const std::byte> kept(all);
-  publish(fs_, path, byte_pieces(&kept, 1));
+  {
+    opened_bytes there(fs_);  // the file may be larger than memory
+    if (const auto p = there.open(path)) raise(p);
+    const auto kept = there.bytes().first(std::min(bytes, there.bytes().size()));
+    publish(fs_, path, byte_pieces(&kept, 1));
+  }
   file_.emplace(fs_, path);
   damage_.clear();
 }

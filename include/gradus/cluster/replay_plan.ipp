@@ -23,7 +23,7 @@ GRADUS_BODY replay_plan::replay_plan(const any_file_system& fs, const std::strin
   const auto of = [&](std::uint32_t shard) {
     std::vector<std::byte> bytes;
     const std::string path = join_path(folder(shard), "of");
-    if (const auto p = try_read(fs, path, std::uint64_t{1} << 30, bytes); p && p.error == ENOENT)
+    if (const auto p = try_read(fs, path, most_of_fingerprint, bytes); p && p.error == ENOENT)
       raise(status::not_found,
             text("expected the log of ps ", shard, " in \"", folder(shard), "\", and there is no file \"", path,
                  "\"; give the folder that recovery::log had, with the logs of all parameter servers"));

@@ -22,6 +22,9 @@ namespace gradus::inline GRADUS_BUILD::detail {
 // Returns the fingerprint of a parameter server's folder: that of the run, with its cluster and the server's number.
 cluster_fingerprint logged_run(cluster_fingerprint of, const decider_options& decides, std::uint32_t shard);
 
+// The longest file `of`: a fingerprint has a name and extents for each variable.
+inline constexpr std::uint64_t most_of_fingerprint = std::uint64_t{1} << 26;
+
 struct server_log {
   // Raises failed_precondition for a folder that another run has written, with the first difference.
   server_log(const any_file_system& fs, const std::string& directory, bool durable, cluster_fingerprint of,

@@ -28,7 +28,7 @@ GRADUS_BODY server_log::server_log(const any_file_system& fs, const std::string&
   of = logged_run(std::move(of), decides, shard);
   const std::string path = join_path(directory, "of");
   std::vector<std::byte> there;
-  const auto p = try_read(fs, path, std::uint64_t{1} << 30, there);
+  const auto p = try_read(fs, path, most_of_fingerprint, there);
   if (p && p.error != ENOENT) raise(p);
   if (!p) {
     const std::string difference = difference_of(of, "this run", cluster_fingerprint_from(there), "the log");

@@ -154,8 +154,8 @@ GRADUS_BODY decoded read_flash_image(std::span<const std::byte> image, const rea
       return refuse(status::data_loss, "it has more records than find room in it");
     const std::size_t from = (at + format::payload_at) % image.size(),
                       first = std::min(payload.size(), image.size() - from);
-    std::memcpy(payload.data(), image.data() + from, first);
-    std::memcpy(payload.data() + first, image.data(), payload.size() - first);
+    std::copy_n(image.begin() + static_cast<std::ptrdiff_t>(from), first, payload.begin());  // may be of no bytes
+    std::copy_n(image.begin(), payload.size() - first, payload.begin() + static_cast<std::ptrdiff_t>(first));
     if (detail::crc32c_by_nibble(0, payload.data(), payload.size()) != words[format::payload_crc]) continue;
     std::memcpy(best, words, sizeof best);
     found.swap(payload), found.resize(n);

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "../store/reader_limits.hpp"
 #include "../summary/event.hpp"
 #include "owned_tensor.hpp"
 
@@ -39,8 +40,9 @@ namespace detail {
 // Returns what an evaluation's event holds: a scalar for a metric of one number, and a tensor, as TensorFlow's, for an
 // array, which TensorBoard does not show.
 std::vector<summary_value> summaries_of(const evaluation_result& r);
-// Returns the evaluations in the event files of a directory, by step; none for a directory that is not there.
-std::map<std::int64_t, evaluation_result> evaluations_in(const std::string& eval_dir);
+// Returns the evaluations in the event files of a directory, by step; none for a directory that is not there. Raises
+// resource_exhausted beyond the limits record_bytes and entries.
+std::map<std::int64_t, evaluation_result> evaluations_in(const std::string& eval_dir, const reader_limits& limits = {});
 }  // namespace detail
 
 }  // namespace gradus

@@ -74,7 +74,8 @@ GRADUS_BODY std::vector<summary_value> summaries_of(const evaluation_result& r) 
   return all;
 }
 
-GRADUS_BODY std::map<std::int64_t, evaluation_result> evaluations_in(const std::string& eval_dir) {
+GRADUS_BODY std::map<std::int64_t, evaluation_result> evaluations_in(const std::string& eval_dir,
+                                                                     const reader_limits& limits) {
   std::map<std::int64_t, evaluation_result> all;
   const any_file_system files;
   std::vector<std::string> names;
@@ -84,7 +85,7 @@ GRADUS_BODY std::map<std::int64_t, evaluation_result> evaluations_in(const std::
   std::sort(names.begin(), names.end());
   for (const std::string& name : names) {
     if (name.find(".tfevents.") == std::string::npos) continue;
-    any_summary_iterator events(join_path(eval_dir, name), files, {});
+    any_summary_iterator events(join_path(eval_dir, name), files, limits);
     for (event e; events.next(e);)
       for (const summary_value& v : e.values) {
         if (v.kind == value_kind::simple_value)

@@ -35,6 +35,7 @@ struct export_call {
   std::function<std::string(const std::string& base, const serving_input_function& serving,
                             const saved_model_options& o)>
       save = nullptr;
+  reader_limits limits = {};  // run_config::limits, for what the exporter reads
 };
 
 template <class E>

@@ -80,7 +80,7 @@ GRADUS_BODY best_exporter::best_exporter(std::string name, best_exporter_options
 GRADUS_BODY std::string best_exporter::export_model(const export_call& c) {
   if (!o_.event_dir.empty() && read_ != c.model_dir) {
     read_ = c.model_dir, best_.reset();
-    for (auto& [step, earlier] : detail::evaluations_in(join_path(c.model_dir, o_.event_dir))) {
+    for (auto& [step, earlier] : detail::evaluations_in(join_path(c.model_dir, o_.event_dir), c.limits)) {
       if (step >= c.eval_result.global_step())
         break;  // results of this evaluation, and of later steps, which are not of this run
       if (!detail::is_comparable(o_.compare, earlier, c.eval_result)) continue;

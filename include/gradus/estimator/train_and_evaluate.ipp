@@ -57,7 +57,8 @@ public:
                                          .checkpoint_path = newest,
                                          .eval_result = found.metrics,
                                          .is_the_final_export = is_final,
-                                         .save = e_->save}));
+                                         .save = e_->save,
+                                         .limits = e_->config->limits}));
     warned_.reset();
     last_ = newest, last_step_ = found.metrics.global_step();
     if (!memory_.empty())
@@ -95,7 +96,7 @@ private:
     const auto step = checkpoint_step(checkpoint);
     // What is recorded was exported, too; an earlier step is of a training that began anew.
     if (step && last_step_ && *step <= *last_step_) return found;
-    const auto all = evaluations_in(memory_);
+    const auto all = evaluations_in(memory_, e_->config->limits);
     return step && all.contains(*step) ? all.at(*step) : found;
   }
 

@@ -78,7 +78,8 @@ struct run_config {
   // is given: it is an error, or the given input is read from its beginning. A run that was killed continues exactly
   // with if_it_fits, but not with ignored.
   saved_input restore_input = saved_input::required;
-  reader_limits limits = {};                   // of a checkpoint that is read: number of tensors, size after inflation
+  // Of a checkpoint that is read (number of tensors, size after inflation), and of the events of evaluations.
+  reader_limits limits = {};
   or_none<double> log_step_count_steps = 100;  // progress, and steps per second for TensorBoard; none: never
   // These options set how training's events are written: flush_secs; max_queue, which moves the writing to a thread;
   // and the reaction to a full queue.

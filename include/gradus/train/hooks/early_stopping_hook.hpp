@@ -25,6 +25,7 @@
 
 #include "../../base/tasks.hpp"
 #include "../../store/any_file_system.hpp"
+#include "../../store/reader_limits.hpp"
 #include "../any_hook.hpp"
 #include "../second_or_step_timer.hpp"
 
@@ -39,6 +40,7 @@ struct early_stopping_options {
   std::function<void(const std::string&)> sink = {};  // gets the reason of a stop, as a line
   any_file_system files = {};                         // where eval_dir is
   task_system tasks = {};                             // its clock is that of run_every_secs
+  reader_limits limits = {};                          // of the events: record_bytes, entries
 };
 
 class early_stopping_hook {
@@ -80,8 +82,10 @@ early_stopping_hook stop_if_lower_hook(std::string metric_name, double threshold
 
 // Returns the scalars in a directory's event files, by step and tag; if a step has a tag twice, that of the later file.
 // The result is empty for a directory that is not there. It corresponds to tf.estimator.experimental.read_eval_metrics.
+// Raises resource_exhausted beyond the limits record_bytes and entries.
 using eval_metrics = std::map<std::int64_t, std::map<std::string, float, std::less<>>>;
-eval_metrics read_eval_metrics(const std::string& eval_dir, const any_file_system& files = {});
+eval_metrics read_eval_metrics(const std::string& eval_dir, const any_file_system& files = {},
+                               const reader_limits& limits = {});
 
 }  // namespace gradus
 

@@ -32,7 +32,7 @@ GRADUS_BODY timer_options stop_timer(const early_stopping_options& o) {
 // Calls `see(step, value)` for every evaluation that counts, in the order of the steps, until it returns true.
 template <class See>
 bool find_evaluation(const std::string& metric_name, const early_stopping_options& o, See see) {
-  for (const auto& [step, metrics] : read_eval_metrics(o.eval_dir, o.files)) {
+  for (const auto& [step, metrics] : read_eval_metrics(o.eval_dir, o.files, o.limits)) {
     if (step < o.min_steps) continue;
     const auto found = metrics.find(metric_name);
     if (found == metrics.end()) {
@@ -94,7 +94,8 @@ GRADUS_BODY early_stopping_hook threshold_hook(std::string metric_name, double t
 }
 }  // namespace detail
 
-GRADUS_BODY eval_metrics read_eval_metrics(const std::string& eval_dir, const any_file_system& files) {
+GRADUS_BODY eval_metrics read_eval_metrics(const std::string& eval_dir, const any_file_system& files,
+                                           const reader_limits& limits) {
   eval_metrics all;
   std::vector<std::string> names;
   const int listed = detail::uninterrupted([&] { return files.list(eval_dir, names); });
@@ -103,7 +104,7 @@ GRADUS_BODY eval_metrics read_eval_metrics(const std::string& eval_dir, const an
   std::sort(names.begin(), names.end());
   for (const std::string& name : names) {
     if (name.find(".tfevents.") == std::string::npos) continue;
-    detail::any_summary_iterator events(join_path(eval_dir, name), files, {});
+    detail::any_summary_iterator events(join_path(eval_dir, name), files, limits);
     for (event e; events.next(e);)
       for (const summary_value& v : e.values)
         if (v.kind == value_kind::simple_value) all[e.step][v.tag] = v.simple_value;
