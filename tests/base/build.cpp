@@ -5,6 +5,7 @@
 
 #include "doctest/doctest.h"
 #include "gradus/base/error.hpp"
+#include "gradus/cpu/simd.hpp"
 
 #define NAME_OF(x) NAME_OF_IT(x)
 #define NAME_OF_IT(x) #x
@@ -12,17 +13,22 @@
 TEST_CASE("the build's name says what the compiler was told") {
   const std::string_view name = NAME_OF(GRADUS_BUILD);
   const auto says = [&](std::string_view part) { return name.find(part) != name.npos; };
-#if defined(__AVX512F__)
-  CHECK(name.starts_with("avx512"));
+#if !GRADUS_SIMD
+  CHECK(name.starts_with("scalar"));
+#elif defined(__AVX512DQ__)
+  CHECK(name.starts_with("avx512dq"));
+#elif defined(__AVX512F__)
+  CHECK((name.starts_with("avx512") && !name.starts_with("avx512dq")));
 #elif defined(__AVX2__)
   CHECK(name.starts_with("avx2"));
 #elif defined(__aarch64__)
   CHECK(name.starts_with("neon"));
 #endif
-#if defined(__FMA__)
-  CHECK(says("_fma"));
-#else
+#if defined(__aarch64__)
   CHECK_FALSE(says("_fma"));
+#elif !defined(__FMA4__)
+  CHECK(says("_fma") == (gradus::simd::has_fma<float> || gradus::simd::has_fma<double>));
+  CHECK(says("_fmaf") == (gradus::simd::has_fma<float> && !gradus::simd::has_fma<double>));
 #endif
 #if defined(GRADUS_COMPILED)
   CHECK(says("_compiled"));

@@ -12,8 +12,10 @@
 // So set the options below for a whole build, not on one target alone; gradus::compiled has the flags of the build.
 //
 // The name is made of
-//   sse2, sse42, avx, avx2, avx512, neon, scalar   registers (cpu/simd.hpp describes scalar)
-//   _fma             products and sums are fused
+//   sse2, sse42, avx, avx2, avx512, avx512dq, neon, scalar   registers (cpu/simd.hpp describes scalar)
+//   _fma, _fmaf, _fma4   products and sums are fused: of all numbers, of float alone, by AMD's instructions; on a
+//   64-bit
+//                    ARM they always are, so that the name does not say it
 //   _fastmath        -ffast-math or a part of it
 //   _noexceptions    -fno-exceptions
 //   _zlib, _pb, _stb, _xsimd   optional libraries (base/optional_library.hpp)
@@ -76,6 +78,8 @@
 #elif defined(__x86_64__) || defined(__i386__)
 #if defined(__FMA__)
 #define GRADUS_BUILD_FMA _fma
+#elif defined(__FMA4__)
+#define GRADUS_BUILD_FMA _fma4
 #else
 #define GRADUS_BUILD_FMA
 #endif

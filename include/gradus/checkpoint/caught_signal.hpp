@@ -18,8 +18,8 @@ enum class signal_use {
 
 class caught_signal {
 public:
-  // Catches the signal; with signal_use::ends only if the program does not ignore it. Raises invalid_argument, and
-  // names `caller` catches it, for a number that is no signal and for a signal that cannot be caught.
+  // Catches the signal; with signal_use::ends only if the program does not ignore it. Raises invalid_argument, whose
+  // message begins with `caller`, for a number that is no signal and for a signal that cannot be caught.
   caught_signal(const char* caller, int signal, signal_use use);
   caught_signal(const caught_signal&) = delete;
   caught_signal& operator=(const caught_signal&) = delete;

@@ -31,6 +31,9 @@ std::vector<std::string> announced(const any_file_system& fs, const std::string&
 // Returns the checkpoints among the names of a directory's files, the highest step first.
 std::vector<std::string> by_step(const any_codec& c, const std::vector<std::string>& names);
 
+// Returns whether the name is `<prefix>-<step>`, where the prefix may have the dash; every name fits an empty prefix.
+bool has_prefix(std::string_view name, std::string_view prefix);
+
 // Returns the paths of a directory's checkpoints: the listed ones, newest first, then those called `<prefix>-<step>`,
 // highest first; every name fits an empty prefix.
 std::vector<std::string> candidates(const any_codec& c, const any_file_system& fs, const std::string& directory,

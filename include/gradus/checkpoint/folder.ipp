@@ -64,8 +64,7 @@ GRADUS_BODY std::vector<std::string> by_step(const any_codec& c, const std::vect
   return stems;
 }
 
-// Whether the name is `<prefix>-<step>`, where the prefix may have the dash; every name fits an empty prefix.
-inline bool has_prefix(std::string_view name, std::string_view prefix) {
+GRADUS_BODY bool has_prefix(std::string_view name, std::string_view prefix) {
   if (prefix.ends_with('-')) prefix.remove_suffix(1);
   return prefix.empty() || name.substr(0, name.rfind('-')) == prefix;
 }

@@ -3,7 +3,7 @@
 // `stops` is set.
 //
 //   make_trainer<digits>(adam{}, any_of{every_seconds{600}, on_notice{[] { return notified.load(); }}},
-//   run_config{...});
+//                        run_config{...});
 //
 // on_signal.hpp does the same for a signal.
 #pragma once

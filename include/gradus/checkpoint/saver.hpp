@@ -133,6 +133,10 @@ public:
   // failed_precondition if there are any and options.restore_newest is not set: training must not start anew beside
   // them.
   std::vector<std::string> unlisted(const std::string& directory, const restore_options& options) const;
+  // Raises failed_precondition if the directory has no state file and its checkpoints of this codec all have other
+  // names than `<basename>-<step>`: a program that does not know the name of its own must not pass them over in
+  // silence.
+  void refuse_other_names(const std::string& directory, std::string_view basename) const;
 
   // Keeps every checkpoint from now on: later saves supersede and replace none, and the caller deletes them by forget.
   void keep_all();

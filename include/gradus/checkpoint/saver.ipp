@@ -245,6 +245,19 @@ GRADUS_BODY std::optional<restored> any_saver::restore_latest(const state_list& 
   return restore_first(list, {}, options, {{state_path, p.file ? describe(p.file) : p.damage}}, directory);
 }
 
+GRADUS_BODY void any_saver::refuse_other_names(const std::string& directory, std::string_view basename) const {
+  auto others = detail::unlisted(codec_, fs_, directory, {});
+  std::erase_if(others, [&](const std::string& name) { return has_prefix(name, basename); });
+  checkpoint_state state;  // another process may have saved since this one looked
+  if (others.empty() || !try_read_state(fs_, join_path(directory, state_file_name), state)) return;
+  const std::string& name = others.front();
+  raise(status::failed_precondition,
+        text("the directory \"", directory, "\" has no state file (\"", state_file_name,
+             "\") and no checkpoint called \"", basename, "-<step>\", but it holds \"", name,
+             "\". Set restore_newest = true and checkpoint_basename = \"", name.substr(0, name.rfind('-')),
+             "\" to go on from it, or choose an empty directory to start anew. Nothing was changed."));
+}
+
 GRADUS_BODY std::vector<std::string> any_saver::unlisted(const std::string& directory,
                                                          const restore_options& options) const {
   auto names = detail::unlisted(codec_, fs_, directory, options.prefix);

@@ -6,7 +6,7 @@
 //
 // fingerprint64 is FarmHash's Fingerprint64 (Pike 2014, github.com/google/farmhash, its 64-bit "na" hash), as
 // TensorFlow uses it, so ids agree with those of models trained in TensorFlow. It is not a cryptographic hash: a person
-// somebody that chooses the text can make collisions.
+// can choose texts that collide.
 #pragma once
 #include "../base/build.hpp"
 

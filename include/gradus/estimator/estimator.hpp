@@ -104,11 +104,11 @@ public:
       : estimator(std::make_shared<const Params>(std::move(params)), std::move(model_fn), std::move(o)) {}
 
   // Trains from the newest checkpoint on, if there is one. Returns at once, and calls no function, if max_steps is
-  // already reached. Warns if the data end before the last step. Raises invalid_argument if both numbers of steps are
-  // given or one is not positive, in the role evaluator or ps, and for saving listeners without a saver, and for a
-  // keep_checkpoint_best whose metric nothing can measure; unimplemented for a task whose variables are in another
-  // process; failed_precondition if another training writes to model_dir; and the errors of model_fn, input_fn, hooks
-  // and runs.
+  // already reached. Warns if the data end before the last step, and of a keep_checkpoint_best whose metric nothing can
+  // measure. Raises invalid_argument if both numbers of steps are
+  // given or one is not positive, in the role evaluator or ps, and for saving listeners without a saver; unimplemented
+  // for a task whose variables are in another process; failed_precondition if another training writes to model_dir; and
+  // the errors of model_fn, input_fn, hooks and runs.
   estimator& train(const input_function& input_fn, const estimator_train_options& o = {});
   // Evaluates the newest checkpoint, or the given one; without any, variables with their initial values. Raises
   // invalid_argument for a number of steps that is not positive; not_found where the checkpoint lacks a variable that
@@ -182,6 +182,7 @@ private:
   detail::checkpoint_reading reading_;
   std::shared_ptr<eval_events> events_;                       // null until an evaluation writes some
   std::shared_ptr<detail::any_summary_writer> train_events_;  // null until a training writes some
+  std::string graph_file_;                                    // the last file of these that has the graph
   any_batches* running_ = nullptr;
   bool reaches_no_other_ = false;  // sessions are the default, and the cluster's variables are in other processes
 };

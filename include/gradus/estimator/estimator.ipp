@@ -157,14 +157,33 @@ GRADUS_BODY saver_options saver_options_for(const run_config& c) {
   return o;
 }
 
-GRADUS_BODY void refuse_best_of_nothing(const run_config& c) {
-  raise(
-      status::invalid_argument,
-      text("train: keep_checkpoint_best keeps the best ", c.keep_checkpoint_best.count,
-           " checkpoints by a metric, and nothing gives one to the checkpoints of an estimator; leave it out and keep "
-           "the best exports (best_exporter), or give the estimator_spec a scaffold and call measured(metric) of its "
-           "saver() in a saving listener"));
+GRADUS_BODY std::string best_of_nothing(const run_config& c) {
+  return text("train: keep_checkpoint_best keeps the best ", c.keep_checkpoint_best.count,
+              " checkpoints by a metric, and nothing gives one to the checkpoints of an estimator; leave it out and "
+              "keep the best exports (best_exporter), or give the estimator_spec a scaffold and call measured(metric) "
+              "of its saver() in a saving listener");
 }
+
+// The steps at which a training began and at which it is.
+struct steps_seen {
+  std::optional<std::int64_t>* first;
+  std::int64_t* now;
+  void after_create_session(hooked_session& s) const {
+    *now = s.global_step();
+    if (!*first) *first = *now;
+  }
+  void after_run(run_context& c, const run_values&) const { *now = c.session().global_step(); }
+};
+
+// Remembers in which file a training wrote its graph, if it came so far.
+struct graph_noted {
+  std::string* file;
+  const any_summary_writer* writer;
+  std::shared_ptr<checkpoint_saver_hook> hook{};
+  ~graph_noted() {
+    if (hook != nullptr && writer != nullptr && hook->has_shown_graph()) *file = writer->path();
+  }
+};
 
 GRADUS_BODY std::int64_t whole(double every) { return static_cast<std::int64_t>(every); }
 
@@ -296,8 +315,7 @@ GRADUS_BODY estimator& estimator::train(const input_function& input_fn, const es
   if (!detail::shows(g, "loss")) g.summary_scalar("loss", b.spec.loss);
   g.add_to(collection::losses, b.spec.loss);
   reading_ = reading_for(b);  // later calls have no saver of a scaffold, and read what it writes
-  const bool keeps_best = chief && b.parts->saver() == nullptr && c.keep_checkpoint_best.count > 0;
-  if (keeps_best && b.spec.scaffold == nullptr) detail::refuse_best_of_nothing(c);
+  bool keeps_best = chief && b.parts->saver() == nullptr && c.keep_checkpoint_best.count > 0;
   if (b.parts->saver() == nullptr)
     b.parts->give_saver(
         std::make_shared<detail::any_saver>(detail::saver_options_for(c), o_.codec, any_file_system(), o_.tasks));
@@ -320,10 +338,15 @@ GRADUS_BODY estimator& estimator::train(const input_function& input_fn, const es
   for (const auto* list : {&of_all, &b.spec.training_chief_hooks})
     for (const any_hook& h : *list)
       if (saves == nullptr) saves = h.get_if<checkpoint_saver_hook>();
-  const bool writes = chief && writes_events(), writes_first = writes && train_events_ == nullptr;
-  if (writes_first) train_events_ = std::make_shared<summary_writer<>>(o_.model_dir, c.summaries);
+  if (keeps_best && b.spec.scaffold == nullptr) {
+    if (saves == nullptr) warn(detail::best_of_nothing(c));  // a hook of the program's may have a saver of its own
+    keeps_best = false;
+  }
+  const bool writes = chief && writes_events();
+  if (writes && train_events_ == nullptr) train_events_ = std::make_shared<summary_writer<>>(o_.model_dir, c.summaries);
   const std::shared_ptr<detail::any_summary_writer> writer = writes ? train_events_ : nullptr;
   detail::events_of_call log(writer.get());
+  detail::graph_noted graph_file{&graph_file_, writer.get()};
   const checkpoint_interval when = checkpoint_interval_of(c);
   std::shared_ptr<checkpoint_saver_hook> mine;
   if (saves == nullptr && (when.steps.active() || when.secs.active())) {
@@ -336,8 +359,9 @@ GRADUS_BODY estimator& estimator::train(const input_function& input_fn, const es
             .summary_writer = writer,
             .write_graph = c.checkpoint_save_graph_def,
             .tasks = o_.tasks,
-            .adds_graph = writes_first});
+            .adds_graph = writer != nullptr && writer->path() != graph_file_});
     saves = mine.get();
+    graph_file.hook = mine;
   }
   if (!o.saving_listeners.empty() && saves == nullptr)
     raise(status::invalid_argument,
@@ -364,11 +388,12 @@ GRADUS_BODY estimator& estimator::train(const input_function& input_fn, const es
   const auto restore = [&](base_session& s) {
     state_list list;
     s.remembers(list);
-    const auto found = b.parts->saver()->restore_latest(
-        list, o_.model_dir,
-        {.fallback = c.restore_fallback,
-         .restore_newest = c.restore_newest,
-         .prefix = saves != nullptr ? saves->checkpoint_basename() : detail::loop_settings().basename});
+    restore_options how{.fallback = c.restore_fallback,
+                        .restore_newest = c.restore_newest,
+                        .prefix = saves != nullptr ? saves->checkpoint_basename() : detail::loop_settings().basename};
+    auto found = b.parts->saver()->restore_latest(list, o_.model_dir, how);
+    // A saver of the program's may have given its checkpoints another name.
+    if (!found) how.prefix.clear(), found = b.parts->saver()->restore_latest(list, o_.model_dir, how);
     if (found)
       for (const std::string& w : detail::warnings_of(*found)) warn(w);
     return found.has_value();
@@ -379,13 +404,11 @@ GRADUS_BODY estimator& estimator::train(const input_function& input_fn, const es
   const detail::pointed_to_while at_work(running_, &b.input->batches());
   std::int64_t runs = 0;
   double last_loss = 0;
-  std::optional<std::int64_t> ended_at;  // where the data ended
+  std::optional<std::int64_t> first_step;
+  std::int64_t step_now = 0;
+  bool data_ended = false;
+  hooks.push_back(detail::steps_seen{&first_step, &step_now});
   monitored_session sess(creator, hooks, {.tasks = o_.tasks, .holds = alone});
-  const auto step_now = [&] {
-    base_session* const s = sess.raw_session();
-    return s != nullptr ? global_step(*s, b.step) : 0;
-  };
-  const std::int64_t last = o.max_steps ? *o.max_steps : o.steps ? step_now() + *o.steps : 0;
   sess.within([&] {
     try {
       while (!sess.should_stop()) {
@@ -393,7 +416,7 @@ GRADUS_BODY estimator& estimator::train(const input_function& input_fn, const es
         last_loss = detail::number_in(r[1]), ++runs;
       }
     } catch (const out_of_range&) {
-      if (sess.raw_session() != nullptr && !sess.coord().should_stop()) ended_at = step_now();
+      data_ended = !sess.coord().should_stop();
       throw;
     }
   });
@@ -402,7 +425,9 @@ GRADUS_BODY estimator& estimator::train(const input_function& input_fn, const es
     warn("Training with estimator made no steps. Perhaps input is empty or misspecified.");
   else
     say(text("Loss for final step: ", last_loss, "."));
-  if (runs > 0 && ended_at && *ended_at < last) warn(detail::data_ended(*ended_at, last, runs));
+  const std::int64_t last = o.max_steps ? *o.max_steps : o.steps ? first_step.value_or(0) + *o.steps : 0;
+  if (runs > 0 && data_ended && step_now < last)
+    warn(detail::data_ended(step_now, last, runs, "add .repeat() to what input_fn gives to go on"));
   if (const detail::loop_settings best{.keeps_best = c.keep_checkpoint_best.count}; keeps_best) {
     checkpoint_state kept;
     if (!try_read_state(any_file_system(), join_path(o_.model_dir, state_file_name), kept) && kept.best.empty())

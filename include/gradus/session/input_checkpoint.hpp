@@ -185,9 +185,9 @@ public:
   void before_run(std::int64_t step) {
     if (!std::exchange(first_run_, false)) return;
     saved_step_ = -1;
-    const auto found = saver_.restore_latest(
-        list_, options_.model_dir,
-        {.restore_newest = options_.restore_newest, .prefix = prefix_, .restore_input = options_.restore_input});
+    const auto found =
+        saver_.restore_latest(list_, options_.model_dir,
+                              {.restore_newest = options_.restore_newest, .restore_input = options_.restore_input});
     if (!found) return save(step);
     detail::pass_warnings(*found, options_.log);
     if (found->step == step) saved_step_ = step, saved_at_ = clock_.elapsed();

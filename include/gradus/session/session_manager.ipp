@@ -24,21 +24,6 @@ GRADUS_BODY std::string shown_op(value op) {
 GRADUS_BODY bool tells_of_initialization(std::string_view what) {
   return what.find("not initialized") != what.npos || what.find("uninitialized") != what.npos;
 }
-// The program's own saver may use another name than was given here. In a directory without a state file, what it saved
-// must not be passed over in silence.
-GRADUS_BODY void refuse_other_names(const checkpoint_source& from) {
-  const auto stem = [](std::string_view name) { return name.substr(0, name.rfind('-')); };
-  auto others = from.saver->unlisted(from.checkpoint_dir, {.restore_newest = true});
-  // One of the expected name is new: another process has saved it since this one looked.
-  std::erase_if(others, [&](const std::string& name) { return stem(name) == from.checkpoint_basename; });
-  if (others.empty()) return;
-  const std::string& name = others.front();
-  raise(status::failed_precondition,
-        text("the directory \"", from.checkpoint_dir, "\" has no state file (\"", state_file_name,
-             "\") and no checkpoint called \"", from.checkpoint_basename, "-<step>\", but it holds \"", name,
-             "\". Set restore_newest = true and checkpoint_basename = \"", stem(name),
-             "\" to go on from it, or choose an empty directory to start anew. Nothing was changed."));
-}
 }  // namespace detail
 
 GRADUS_BODY session_manager::session_manager(session_manager_options o, task_system t)
@@ -91,7 +76,7 @@ GRADUS_BODY bool session_manager::restore(base_session& s, const checkpoint_sour
     const auto found = from.saver->restore_latest(
         list, from.checkpoint_dir,
         {.fallback = from.restore_fallback, .restore_newest = from.restore_newest, .prefix = from.checkpoint_basename});
-    if (!found) detail::refuse_other_names(from);
+    if (!found) from.saver->refuse_other_names(from.checkpoint_dir, from.checkpoint_basename);
     if (found) detail::pass_warnings(*found, from.log);
     return found.has_value();
   };

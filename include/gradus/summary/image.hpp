@@ -37,7 +37,7 @@
 #define STB_IMAGE_WRITE_IMPLEMENTATION
 #define STBI_WRITE_NO_STDIO
 // The namespace is not inside gradus, whose abs would hide the one that stb calls. Conan and vcpkg put stb in no folder
-// and come first; Debian does, and lies on every compiler's path.
+// and come first; Debian has a folder, which is on every compiler's path.
 namespace gradus_stb {
 #if __has_include(<stb_image_write.h>)
 #include <stb_image_write.h>

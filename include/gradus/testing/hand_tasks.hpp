@@ -195,8 +195,8 @@ public:
     time_->rest(held);
   }
   // Lets `secs` seconds pass: settles, advances the time to the next deadline, wakes the thread that waits for it (of
-  // those with equal deadlines, the one that came first), settles, and so on. Tasks read the time at which they called
-  // to wake. Raises the errors of `settle`, and invalid_argument if secs is negative or not a number.
+  // those with equal deadlines, the one that came first), settles, and so on. Tasks read the time that they
+  // had set for their wake. Raises the errors of `settle`, and invalid_argument if secs is negative or not a number.
   void advance(double secs) const {
     if (!(secs >= 0)) raise(status::invalid_argument, text("time goes forward by at least 0 seconds, got ", secs));
     std::unique_lock held(time_->mutex);

@@ -48,6 +48,7 @@ GRADUS_BODY void predicted_model::load(const runnable& r, const predictor_option
                             .prefix = o.checkpoint_path.empty() ? o.checkpoint_basename : std::string()};
   const auto found = o.checkpoint_path.empty() ? files.restore_latest(list, o.model_dir, how)
                                                : files.restore(list, o.checkpoint_path, how);
+  if (!found) files.refuse_other_names(o.model_dir, o.checkpoint_basename);
   if (!found)
     raise(status::failed_precondition,
           text("there is no checkpoint in \"", o.model_dir, "\" to predict with; train first"));

@@ -107,7 +107,8 @@ void warn(S& sink, std::string_view what) {
 }
 // Returns the warning that the data ended before the last requested step; `trained` is the number of steps of this
 // call.
-std::string data_ended(std::int64_t step, std::int64_t last, std::int64_t trained);
+std::string data_ended(std::int64_t step, std::int64_t last, std::int64_t trained,
+                       std::string_view remedy = "rewind() them or add .repeat() to go on");
 // Returns the warning that a run is at or behind its last step when it begins.
 std::string stood_there(std::int64_t step, std::int64_t last);
 // Returns the warning that a signal or notice has ended training in an earlier call.

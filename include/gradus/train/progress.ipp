@@ -13,9 +13,10 @@ GRADUS_BODY void warnings::warning(std::string_view what) {
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
-GRADUS_BODY std::string data_ended(std::int64_t step, std::int64_t last, std::int64_t trained) {
+GRADUS_BODY std::string data_ended(std::int64_t step, std::int64_t last, std::int64_t trained,
+                                   std::string_view remedy) {
   return text("the data ended at step ", step, ", before step ", last,
-              trained == 0 ? " (they gave no step to this call)" : "", "; rewind() them or add .repeat() to go on");
+              trained == 0 ? " (they gave no step to this call)" : "", "; ", remedy);
 }
 
 GRADUS_BODY std::string stood_there(std::int64_t step, std::int64_t last) {

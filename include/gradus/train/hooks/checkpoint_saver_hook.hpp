@@ -53,6 +53,7 @@ public:
   // Adds one listener, which is called after the others. Call this before the session is made.
   void add_listener(any_saving_listener l) { o_.listeners.push_back(std::move(l)); }
   const std::string& checkpoint_basename() const { return o_.checkpoint_basename; }
+  bool has_shown_graph() const { return shown_; }
   std::size_t listeners() const { return o_.listeners.size(); }
   // Removes the listeners that were added after the first n.
   void keep_listeners(std::size_t n) {
