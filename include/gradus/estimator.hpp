@@ -1,6 +1,9 @@
-// This header includes the estimators, their heads and train_and_evaluate. It is not part of gradus.hpp, so programs
-// without estimators do not pay for it.
+// This header includes the estimators, their heads and train_and_evaluate, and what a program gives them: a device,
+// hooks, the rules that they name by a word ("Ftrl"), features of example protos. It is not part of gradus.hpp, so
+// programs without estimators do not pay for it.
 #pragma once
+#include "columns/parse_example_spec.hpp"
+#include "cpu/device.hpp"
 #include "estimator/binary_class_head.hpp"
 #include "estimator/canned/baseline.hpp"
 #include "estimator/canned/dnn.hpp"
@@ -11,3 +14,15 @@
 #include "estimator/multi_class_head.hpp"
 #include "estimator/regression_head.hpp"
 #include "estimator/train_and_evaluate.hpp"
+#include "train/hooks/early_stopping_hook.hpp"
+#include "train/hooks/final_ops_hook.hpp"
+#include "train/hooks/logging_tensor_hook.hpp"
+#include "train/hooks/nan_tensor_hook.hpp"
+#include "train/hooks/step_counter_hook.hpp"
+#include "train/hooks/stop_at_step_hook.hpp"
+#include "train/hooks/summary_saver_hook.hpp"
+#include "update/rules/adagrad.hpp"
+#include "update/rules/adam.hpp"
+#include "update/rules/ftrl.hpp"
+#include "update/rules/gradient_descent.hpp"
+#include "update/rules/rmsprop.hpp"

@@ -4,7 +4,9 @@
     bare   no macro, and a path whose zlib.h, protozero and stb are #errors: compiles, links without -lz, and refuses
            compressed data, event files and pictures by a sentence that names the macro and the target
     lying  no macro, and the libraries' real headers on the path: the compiler is given the same text as in `bare`
-    whole  the macros, the headers and -lz: all of it works"""
+    whole  the macros, the headers and -lz: all of it works
+    forms  with GRADUS_COMPILED a door has what a program names beside it (rules, schedules, ops, columns, hooks, stages and
+           readers of input) as it has without: no such header comes with the bodies alone"""
 import gzip
 import os
 import subprocess
@@ -26,12 +28,33 @@ refused = {  # by its name in the program: words that must be said
 works = ("write plain", "checkpoint", "train without summaries", "estimate without summaries")
 
 
+NAMED = ("columns/", "cpu/device.hpp", "estimator/canned/", "estimator/regression_head", "ops/", "train/hooks/", "update/rules/",
+         "update/schedules/")
+
+
+def headers_of(door, *flags):
+    source = f"#include <gradus/{door}.hpp>\n"
+    words = subprocess.run([*common, *flags, "-M", "-xc++", "-"], input=source, stdout=subprocess.PIPE, text=True, check=True)
+    root = os.path.join(os.path.realpath(include), "gradus")
+    paths = {os.path.realpath(w) for w in words.stdout.split() if w.endswith(".hpp")}
+    return {os.path.relpath(p, root) for p in paths if p.startswith(root + os.sep)}
+
+
 def run(command):
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if done.returncode != 0:
         sys.exit(f"{' '.join(command)} returned {done.returncode}:\n{done.stdout[:4000]}")
     return done.stdout
 
+
+if way == "forms":
+    problems = []
+    doors = sorted(f[:-4] for f in os.listdir(os.path.join(include, "gradus")) if f.endswith(".hpp"))
+    for door in doors:
+        more = headers_of(door) - headers_of(door, "-DGRADUS_COMPILED")
+        problems += [f"gradus/{door}.hpp has {h} without GRADUS_COMPILED alone" for h in sorted(more) if h.startswith(NAMED)]
+    print("\n".join(problems) or f"{len(doors)} doors have the same in both forms")
+    sys.exit(bool(problems))
 
 with tempfile.TemporaryDirectory() as scratch:
     poison = os.path.join(scratch, "poison")
