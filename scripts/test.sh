@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what is missing, builds, runs the tests, prints ctest's closing lines of every configuration.
 #
-#   scripts/test.sh            g++: a third of the files of a room, a sixth in the largest ones, drawn by the commit; a
+#   scripts/test.sh            g++: a fifth of the files of a room, a tenth in the largest ones, drawn by the commit; a
 #                              smaller sample with clang 16 under ASan + UBSan, and under TSan of those in which threads begin
 #   scripts/test.sh --quick    the same with g++, nothing else
 #   scripts/test.sh --all      the same without samples, then: what users' options make of five rooms (-O2 -march=native), clang 16
