@@ -6,9 +6,11 @@
     lying  no macro, and the libraries' real headers on the path: the compiler is given the same text as in `bare`
     whole  the macros, the headers and -lz: all of it works
     forms  with GRADUS_COMPILED a door has what a program names beside it (rules, schedules, ops, columns, hooks, stages and
-           readers of input) as it has without: no such header comes with the bodies alone"""
+           readers of input) as it has without: no such header comes with the bodies alone; and a program's own file has
+           no code that the library has (what cards of ops point to, shared parts of products)"""
 import gzip
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -53,6 +55,15 @@ if way == "forms":
     for door in doors:
         more = headers_of(door) - headers_of(door, "-DGRADUS_COMPILED")
         problems += [f"gradus/{door}.hpp has {h} without GRADUS_COMPILED alone" for h in sorted(more) if h.startswith(NAMED)]
+    with tempfile.TemporaryDirectory() as scratch:
+        own = os.path.join(scratch, "own.o")
+        run([*common, "-DGRADUS_COMPILED", "-c", os.path.join(here, "..", "..", "examples", "quickstart.cpp"), "-o", own])
+        symbols = run(["nm", "-C", "--defined-only", own]).splitlines()
+        problems += [f"a program's own file has {s.split(' ', 2)[2][:200]}" for s in symbols
+                     if re.search(r"::detail::(infer|grad|lower)_\w+\(|few_rows<(float|double), [^>]*fast>::(panels|sums|all_panels)<|"
+                                  r"::shared_dots<|::initialize_variable\(", s)]
+        if not any("::train" in s for s in symbols):
+            problems.append("the symbols of a program's own file were not read")
     print("\n".join(problems) or f"{len(doors)} doors have the same in both forms")
     sys.exit(bool(problems))
 

@@ -83,12 +83,12 @@ def add(tree, what, name, template, places, family, page, tool):
 CARDS, KERNELS = "include/gradus/ops/elementwise.hpp", "include/gradus/cpu/elementwise.hpp"
 VALUES = "tests/ops/elementwise.cpp"
 OP = [
-    (CARDS, "constexpr void grad_softplus(backward&);\n", "constexpr void grad_cubed(backward&);\n"),
+    (CARDS, "GRADUS_CARD_FUNCTION void grad_softplus(backward&);\n", "GRADUS_CARD_FUNCTION void grad_cubed(backward&);\n"),
     (CARDS, "inline constexpr card neg{", 'cubed{"Cubed", 1, e, infer_floats, grad_cubed}, neg{'),
     (CARDS, "constexpr value softplus(value x) { return x.g->add(cards::softplus, {x}); }\n",
      "constexpr value cubed(value x) { return x.g->add(cards::cubed, {x}); }\n"),
-    (CARDS, "constexpr void grad_softplus(backward& b) { b.to(0, b.dy * sigmoid(b.in(0))); }\n",
-     "constexpr void grad_cubed(backward& b) { b.to(0, b.dy * 3.0 * square(b.in(0))); }\n"),
+    (CARDS, "GRADUS_CARD_FUNCTION void grad_softplus(backward& b) { b.to(0, b.dy * sigmoid(b.in(0))); }\n",
+     "GRADUS_CARD_FUNCTION void grad_cubed(backward& b) { b.to(0, b.dy * 3.0 * square(b.in(0))); }\n"),
     (KERNELS, "GRADUS_FORMULA(square, (N a), a* a)\n", "GRADUS_FORMULA(cubed, (N a), a* a* a)\n"),
     (KERNELS, "&cards::softplus,", " &cards::cubed,"),
     (VALUES, "const unary unaries[] = {\n", '    {"cubed", cubed, [](double x) { return x * x * x; }, -3, 3},\n'),

@@ -9,3 +9,15 @@
 #else
 #define GRADUS_BODY inline
 #endif
+
+// A function that constant expressions evaluate, and to which a card of an op points: `GRADUS_CARD_FUNCTION void
+// infer_add(inference&)`. With GRADUS_COMPILED a program's own files evaluate it as well, but the code that the card
+// points to is in the library alone (compiled/ops.cpp): a card that a program names would otherwise bring it, and all
+// that it calls, into every file.
+#if !defined(GRADUS_COMPILED)
+#define GRADUS_CARD_FUNCTION constexpr
+#elif defined(GRADUS_CARD_FUNCTIONS_HERE)
+#define GRADUS_CARD_FUNCTION [[gnu::used]] constexpr
+#else
+#define GRADUS_CARD_FUNCTION [[gnu::gnu_inline]] extern inline constexpr
+#endif

@@ -55,9 +55,7 @@ struct direct_product {
   }
   template <class Number>
   [[gnu::noinline]] static void shared_dots(T* to, const T* x, const T* y, std::int64_t stride, std::int64_t k,
-                                            std::size_t count) {
-    dots<Number>(x, 1, y, stride, k, count, std::make_integer_sequence<int, 16>{}).store(to);
-  }
+                                            std::size_t count);
   // Computes a product whose sums are dots. The numbers along k are adjacent in one operand at least; in the other,
   // they, its rows or its columns are. Columns is g.n where that is known, else 0.
   template <bool Inlined, std::int64_t Columns = 0, class E>
@@ -288,5 +286,39 @@ struct direct_product {
       columns_from(0, e);
   }
 };
+
+template <class T, class A>
+template <class Number>
+void direct_product<T, A>::shared_dots(T* to, const T* x, const T* y, std::int64_t stride, std::int64_t k,
+                                       std::size_t count) {
+  dots<Number>(x, 1, y, stride, k, count, std::make_integer_sequence<int, 16>{}).store(to);
+}
+
+#if defined(GRADUS_COMPILED) && GRADUS_SIMD
+// The code of products that depends neither on a model's extents nor on what is done with the sums is in the library
+// (compiled/kernels.cpp, where `declared` is nothing).
+#define GRADUS_SHARED_PRODUCTS(declared, T)                                                                         \
+  declared template void few_rows<T, fast>::all_panels<false>(std::int64_t, const few_rows<T, fast>::work&,         \
+                                                              std::int64_t, const few_rows<T, fast>::panel_taker&); \
+  declared template void few_rows<T, fast>::all_panels<true>(std::int64_t, const few_rows<T, fast>::work&,          \
+                                                             std::int64_t, const few_rows<T, fast>::panel_taker&);  \
+  declared template void direct_product<T, fast>::shared_dots<pack<T, fast>>(T*, const T*, const T*, std::int64_t,  \
+                                                                             std::int64_t, std::size_t);            \
+  declared template void direct_product<T, fast>::shared_dots<lane<T, fast>>(T*, const T*, const T*, std::int64_t,  \
+                                                                             std::int64_t, std::size_t);            \
+  declared template void pack_columns<pack<T, fast>, T>(T*, std::int64_t, const matrix_operand<T>&, std::int64_t,   \
+                                                        std::int64_t, std::int64_t, std::int64_t);                  \
+  GRADUS_SHARED_TILES(declared, T, 1)                                                                               \
+  GRADUS_SHARED_TILES(declared, T, tile_registers)
+#define GRADUS_SHARED_TILES(declared, T, registers)                                                \
+  GRADUS_SHARED_TILE(declared, T, tile_rows(registers), registers)                                 \
+  GRADUS_SHARED_TILE(declared, T, (registers > 2 || tile_rows(registers) >= 8 ? 4 : 2), registers) \
+  GRADUS_SHARED_TILE(declared, T, 1, registers)
+#define GRADUS_SHARED_TILE(declared, T, rows, registers)                                    \
+  declared template std::int64_t tiles<pack<T, fast>, rows, registers, false>::down<as_is>( \
+      const tile_work<T>&, std::int64_t, const as_is&);
+GRADUS_SHARED_PRODUCTS(extern, float)
+GRADUS_SHARED_PRODUCTS(extern, double)
+#endif
 
 }  // namespace gradus::detail

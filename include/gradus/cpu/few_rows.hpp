@@ -210,16 +210,7 @@ struct few_rows {
   // Does the same for a number of rows that is not a constant.
   template <bool Turned>
   [[gnu::noinline]] static void all_panels(std::int64_t rows, const work& w, std::int64_t columns,
-                                           const panel_taker& put) {
-    switch (rows) {
-    case 1: return panels<1, Turned>(w, columns, put);
-    case 2: return panels<2, Turned>(w, columns, put);
-    case 3: return panels<3, Turned>(w, columns, put);
-    case 4: return panels<4, Turned>(w, columns, put);
-    case 5: return panels<5, Turned>(w, columns, put);
-    default: return panels<6, Turned>(w, columns, put);
-    }
-  }
+                                           const panel_taker& put);
 
   static bool fits_rows(const matrix_product<T>& g) { return g.m <= most && g.n >= width && g.k >= 16; }
   // Computes a product of few rows.
@@ -262,5 +253,17 @@ struct few_rows {
     }
   }
 };
+template <class T, class A>
+template <bool Turned>
+void few_rows<T, A>::all_panels(std::int64_t rows, const work& w, std::int64_t columns, const panel_taker& put) {
+  switch (rows) {
+  case 1: return panels<1, Turned>(w, columns, put);
+  case 2: return panels<2, Turned>(w, columns, put);
+  case 3: return panels<3, Turned>(w, columns, put);
+  case 4: return panels<4, Turned>(w, columns, put);
+  case 5: return panels<5, Turned>(w, columns, put);
+  default: return panels<6, Turned>(w, columns, put);
+  }
+}
 
 }  // namespace gradus::inline GRADUS_BUILD::detail

@@ -175,12 +175,7 @@ struct tiles {
   }
   // Computes tiles downwards from row i while whole ones fit, and returns the row where they end.
   template <class E>
-  [[gnu::noinline]] static std::int64_t down(const tile_work<T>& work, std::int64_t i, const E& e) {
-    const tile_work<T> w = work;  // a copy, which no store to the result may change
-    for (; i + Rows <= w.tall; i += Rows)
-      one(w, w.x + i * w.row, w.to + i * w.stride, w.i + i, Rows, e, row_places{}, groups{});
-    return i;
-  }
+  [[gnu::noinline]] static std::int64_t down(const tile_work<T>& work, std::int64_t i, const E& e);
   // Computes all tiles from row i, where x is packed tile after tile and missing rows are zeros.
   template <class E>
   [[gnu::noinline]] static void packed(const tile_work<T>& work, std::int64_t i, const E& e) {
@@ -190,6 +185,15 @@ struct tiles {
           groups{});
   }
 };
+
+template <class N, int Rows, int Registers, bool Part>
+template <class E>
+std::int64_t tiles<N, Rows, Registers, Part>::down(const tile_work<T>& work, std::int64_t i, const E& e) {
+  const tile_work<T> w = work;  // a copy, which no store to the result may change
+  for (; i + Rows <= w.tall; i += Rows)
+    one(w, w.x + i * w.row, w.to + i * w.stride, w.i + i, Rows, e, row_places{}, groups{});
+  return i;
+}
 
 // Transposes as many rows, `stride` apart, as a register has lanes: calls to(p, numbers p of the rows) for p < steps,
 // as far as whole registers reach (and for the rest where a register can be read in part and at least a quarter of it

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "../base/body.hpp"
 #include "../base/dtype.hpp"
 #include "../base/shape.hpp"
 

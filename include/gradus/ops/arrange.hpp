@@ -12,7 +12,7 @@ namespace detail {
 struct transpose_attr {
   int perm[max_rank];
 };
-constexpr void infer_transpose(inference& r) {
+GRADUS_CARD_FUNCTION void infer_transpose(inference& r) {
   const auto a = r.attributes<transpose_attr>();
   const shape& s = r.in(0);
   r.type = r.in_type(0);
@@ -27,7 +27,7 @@ constexpr void infer_transpose(inference& r) {
 }
 // dims: {loops, 6 extents of the result, 6 places of those loops in the operand}. A first axis that stays first becomes
 // the rows.
-constexpr void lower_transpose(lowering& l) {
+GRADUS_CARD_FUNCTION void lower_transpose(lowering& l) {
   const auto a = l.attributes<transpose_attr>();
   const shape& s = l.in(0);
   int loops = 0, first[max_rank] = {};  // the operand's axis where each loop begins
@@ -44,7 +44,7 @@ constexpr void lower_transpose(lowering& l) {
   l.dims[0] = loops;
   if (l.dims[7] == 0) l.rows = l.dims[1], l.dims[1] = 0;
 }
-constexpr void grad_transpose(backward&);
+GRADUS_CARD_FUNCTION void grad_transpose(backward&);
 
 // ---- slice and pad: one is the other's gradient
 struct box_attr {
@@ -67,7 +67,7 @@ struct box {
   }
 };
 inline constexpr int max_cuts = 5;
-constexpr void infer_slice(inference& r) {
+GRADUS_CARD_FUNCTION void infer_slice(inference& r) {
   const auto a = r.attributes<box_attr>();
   const shape& s = r.in(0);
   r.type = r.in_type(0), r.dims = s;
@@ -82,13 +82,13 @@ constexpr void infer_slice(inference& r) {
   }
   if (b.loops > max_cuts) r.refuse("cuts six axes at once; slice twice");
 }
-constexpr void lower_slice(lowering& l) {
+GRADUS_CARD_FUNCTION void lower_slice(lowering& l) {
   const auto a = l.attributes<box_attr>();
   box b;
   for (int i = 0; i < l.in(0).rank; ++i) b.axis(a.high[i], a.low[i], l.in(0).dims[i]);
   b.lower(l);
 }
-constexpr void infer_pad(inference& r) {
+GRADUS_CARD_FUNCTION void infer_pad(inference& r) {
   const auto a = r.attributes<box_attr>();
   const shape& s = r.in(0);
   r.type = r.in_type(0), r.dims = s;
@@ -107,21 +107,21 @@ constexpr void infer_pad(inference& r) {
   for (int i = 0; i < s.rank; ++i) b.axis(s.dims[i], a.low[i], r.dims.dims[i]);
   if (b.loops > max_cuts) r.refuse("pads six axes at once; pad twice");
 }
-constexpr void lower_pad(lowering& l) {
+GRADUS_CARD_FUNCTION void lower_pad(lowering& l) {
   const auto a = l.attributes<box_attr>();
   box b;
   for (int i = 0; i < l.in(0).rank; ++i) b.axis(l.in(0).dims[i], a.low[i], l.out().dims[i]);
   b.lower(l);
 }
-constexpr void grad_slice(backward&);
-constexpr void grad_pad(backward&);
+GRADUS_CARD_FUNCTION void grad_slice(backward&);
+GRADUS_CARD_FUNCTION void grad_pad(backward&);
 
 // ---- concat
 struct axis_attr {
   int axis;
 };
 inline constexpr int max_pieces = max_extents - 2;
-constexpr void infer_concat(inference& r) {
+GRADUS_CARD_FUNCTION void infer_concat(inference& r) {
   const int axis = r.attributes<axis_attr>().axis;
   if (r.count == 0) return r.refuse("needs at least one operand");
   r.type = r.in_type(0), r.dims = r.in(0);
@@ -140,7 +140,7 @@ constexpr void infer_concat(inference& r) {
   }
 }
 // dims: {0 = rows, operands, run of each operand}
-constexpr void lower_concat(lowering& l) {
+GRADUS_CARD_FUNCTION void lower_concat(lowering& l) {
   const int axis = l.attributes<axis_attr>().axis;
   l.rows = 1, l.dims[1] = l.n.inputs;
   for (int i = 0; i < axis; ++i) l.rows *= l.in(0).dims[i];
@@ -149,26 +149,26 @@ constexpr void lower_concat(lowering& l) {
     for (int i = axis; i < l.in(k).rank; ++i) l.dims[2 + k] *= l.in(k).dims[i];
   }
 }
-constexpr void grad_concat(backward&);
+GRADUS_CARD_FUNCTION void grad_concat(backward&);
 
 // ---- the rest
-constexpr void infer_causal_mask(inference& r) {
+GRADUS_CARD_FUNCTION void infer_causal_mask(inference& r) {
   const shape& s = r.in(0);
   r.type = r.in_type(0), r.dims = s;
   if (s.rank < 2 || s[-1] != s[-2] || s[-1] <= 0) return r.refuse("the last two extents must be equal and known");
   if (r.in(1).rank != 0 || r.in_type(1) != r.type) r.refuse("the fill must be a scalar of ", r.type);
 }
 // dims: {0 = matrices, extent}
-constexpr void lower_causal_mask(lowering& l) {
+GRADUS_CARD_FUNCTION void lower_causal_mask(lowering& l) {
   l.dims[1] = l.in(0).back();
   l.rows = 1;
   for (int i = 0; i < l.in(0).rank - 2; ++i) l.rows *= l.in(0).dims[i];
 }
-constexpr void grad_causal_mask(backward&);
+GRADUS_CARD_FUNCTION void grad_causal_mask(backward&);
 struct range_attr {
   int count, type;
 };
-constexpr void infer_range(inference& r) {
+GRADUS_CARD_FUNCTION void infer_range(inference& r) {
   const auto a = r.attributes<range_attr>();
   r.type = static_cast<dtype>(a.type);
   r.dims.push(a.count);
@@ -176,7 +176,7 @@ constexpr void infer_range(inference& r) {
   if (r.type == boolean) r.refuse("takes numbers, got bool");
   if (!can_hold(r.type, a.count - 1)) r.refuse("counts to ", a.count - 1, ", which is no ", r.type);
 }
-constexpr void lower_range(lowering& l) { l.rows = l.out().dims[0]; }
+GRADUS_CARD_FUNCTION void lower_range(lowering& l) { l.rows = l.out().dims[0]; }
 }  // namespace detail
 
 namespace cards {
@@ -314,19 +314,19 @@ constexpr value range(graph& g, int n, dtype type = int32) {
 
 // ---- gradients
 namespace detail {
-constexpr void grad_transpose(backward& b) {
+GRADUS_CARD_FUNCTION void grad_transpose(backward& b) {
   const auto a = b.attributes<transpose_attr>();
   transpose_attr back{};
   for (int i = 0; i < b.dy.dims().rank; ++i) back.perm[a.perm[i]] = i;
   b.to(0, b.g.add_with(cards::transpose, {b.dy}, back));
 }
-constexpr void grad_slice(backward& b) {
+GRADUS_CARD_FUNCTION void grad_slice(backward& b) {
   auto a = b.attributes<box_attr>();
   const shape& s = b.in(0).dims();
   for (int i = 0; i < s.rank; ++i) a.high[i] = s.dims[i] - a.low[i] - a.high[i];
   b.to(0, b.g.add_with(cards::pad, {b.dy, b.g.constant(0, b.dy.type())}, a));
 }
-constexpr void grad_pad(backward& b) {
+GRADUS_CARD_FUNCTION void grad_pad(backward& b) {
   auto a = b.attributes<box_attr>();
   const shape& s = b.in(0).dims();
   for (int i = 0; i < s.rank; ++i) a.high[i] = s.dims[i];
@@ -336,7 +336,7 @@ constexpr void grad_pad(backward& b) {
   const value all = reduce_sum(b.dy), inside = reduce_sum(inner);
   b.to(1, all - inside);
 }
-constexpr void grad_concat(backward& b) {
+GRADUS_CARD_FUNCTION void grad_concat(backward& b) {
   const int axis = b.attributes<axis_attr>().axis;
   if (b.dy.dims().dims[axis] < 0) {
     if (b.operands() == 1)
@@ -353,7 +353,7 @@ constexpr void grad_concat(backward& b) {
     a.low[axis] += a.high[axis];
   }
 }
-constexpr void grad_causal_mask(backward& b) {
+GRADUS_CARD_FUNCTION void grad_causal_mask(backward& b) {
   const value below = causal_mask(b.dy, 0);
   if (b.wants(0)) b.to(0, below);
   if (b.wants(1)) b.to(1, reduce_sum(b.dy - below));

@@ -12,7 +12,7 @@ struct attention_attr {
 inline constexpr int max_head_width = 128;  // a kernel keeps a block of keys of one head on its stack
 
 // From packed [n, time, 3 width], the weights are [n, heads, time, time].
-constexpr void infer_attention_weights(inference& r) {
+GRADUS_CARD_FUNCTION void infer_attention_weights(inference& r) {
   infer_floats_apart(r);
   const auto a = r.attributes<attention_attr>();
   const shape s = r.in(0);
@@ -23,24 +23,24 @@ constexpr void infer_attention_weights(inference& r) {
   r.dims = shape{s[0], a.heads, s[1], s[1]};
 }
 // From the weights and packed, the result is [n, time, width].
-constexpr void infer_attention_mix(inference& r) {
+GRADUS_CARD_FUNCTION void infer_attention_mix(inference& r) {
   infer_floats_apart(r);
   const shape s = r.in(1);
   if (r.in(0).rank == 4) r.dims = shape{s[0], s[1], s[2] / 3};
 }
-constexpr void infer_attention_grad(inference& r) {
+GRADUS_CARD_FUNCTION void infer_attention_grad(inference& r) {
   infer_floats_apart(r);
   r.dims = r.in(0);
 }
 // dims: {0 = n, heads, time, width of a head, causal}
-constexpr void lower_attention(lowering& l, const shape& packed) {
+GRADUS_CARD_FUNCTION void lower_attention(lowering& l, const shape& packed) {
   const auto a = l.attributes<attention_attr>();
   l.rows = packed[0], l.dims[1] = a.heads, l.dims[2] = packed[1], l.dims[3] = packed[2] / 3 / a.heads;
   l.dims[4] = a.causal;
 }
-constexpr void lower_attention_first(lowering& l) { lower_attention(l, l.in(0)); }
-constexpr void lower_attention_mix(lowering& l) { lower_attention(l, l.in(1)); }
-constexpr void grad_attention_mix(backward&);
+GRADUS_CARD_FUNCTION void lower_attention_first(lowering& l) { lower_attention(l, l.in(0)); }
+GRADUS_CARD_FUNCTION void lower_attention_mix(lowering& l) { lower_attention(l, l.in(1)); }
+GRADUS_CARD_FUNCTION void grad_attention_mix(backward&);
 }  // namespace detail
 
 namespace cards {
@@ -66,7 +66,7 @@ constexpr value self_attention(value packed, const self_attention_options& o = {
 }
 
 namespace detail {
-constexpr void grad_attention_mix(backward& b) {
+GRADUS_CARD_FUNCTION void grad_attention_mix(backward& b) {
   if (!b.wants(1)) return;
   const auto a = b.attributes<attention_attr>();
   b.to(1, b.g.add_with(cards::attention_grad, {b.in(1), b.in(0), b.out(), b.dy}, a));

@@ -28,7 +28,7 @@ constexpr shape_attr to_attr(const shape& s) {
   for (int i = 0; i < s.rank; ++i) a.dims[i] = s.dims[i];
   return a;
 }
-constexpr void infer_broadcast_to(inference& r) {
+GRADUS_CARD_FUNCTION void infer_broadcast_to(inference& r) {
   r.type = r.in_type(0);
   const shape wanted = r.attributes<shape_attr>().get();
   if (!broadcast(r.in(0), wanted, r.dims) || !(r.dims == wanted)) r.refuse("cannot broadcast to ", wanted);
@@ -42,7 +42,7 @@ constexpr void refuse_no_numbers(inference& r) {
   if (r.type == boolean) r.refuse("takes numbers, got bool; use cast");
   if (is_16_bit_float(r.type)) r.refuse(r.type, " is stored and not computed with; cast to float32, and back");
 }
-constexpr void infer_reduce(inference& r) {
+GRADUS_CARD_FUNCTION void infer_reduce(inference& r) {
   const auto a = r.attributes<reduce_attr>();
   const shape& s = r.in(0);
   r.type = r.in_type(0);
@@ -57,7 +57,7 @@ constexpr void infer_reduce(inference& r) {
 }
 // Collapses neighbouring axes that are both kept or both reduced: dims = {whether the first is reduced, extents...},
 // padded with 1.
-constexpr void lower_reduce(lowering& l) {
+GRADUS_CARD_FUNCTION void lower_reduce(lowering& l) {
   const auto a = l.attributes<reduce_attr>();
   const shape& s = l.in(0);
   int groups = 0, last = -1;
@@ -73,17 +73,17 @@ constexpr void lower_reduce(lowering& l) {
   if (groups == 0) l.dims[2 + groups++] = 1;
   l.dims[1] = groups;
 }
-constexpr void infer_reshape(inference& r) {
+GRADUS_CARD_FUNCTION void infer_reshape(inference& r) {
   const shape wanted = r.attributes<shape_attr>().get();
   r.type = r.in_type(0), r.dims = wanted;
   if (!is_table(wanted) || count(wanted) != count(r.in(0)))
     r.refuse("cannot see ", r.in(0), " as ", wanted, ": the number of elements differs");
 }
-constexpr void infer_same(inference& r) { r.type = r.in_type(0), r.dims = r.in(0); }
-constexpr void grad_identity(backward& b) { b.to(0, b.dy); }
-constexpr void grad_sum(backward&);
-constexpr void grad_reshape(backward&);
-constexpr void grad_broadcast_to(backward&);
+GRADUS_CARD_FUNCTION void infer_same(inference& r) { r.type = r.in_type(0), r.dims = r.in(0); }
+GRADUS_CARD_FUNCTION void grad_identity(backward& b) { b.to(0, b.dy); }
+GRADUS_CARD_FUNCTION void grad_sum(backward&);
+GRADUS_CARD_FUNCTION void grad_reshape(backward&);
+GRADUS_CARD_FUNCTION void grad_broadcast_to(backward&);
 }  // namespace detail
 
 namespace cards {
@@ -154,9 +154,9 @@ constexpr value kept(backward& b, value v) {
     if (a.mask >> i & 1) s.dims[i] = 1;
   return reshape(v, s);
 }
-constexpr void grad_sum(backward& b) { b.to(0, broadcast_to(kept(b, b.dy), b.in(0).dims())); }
-constexpr void grad_reshape(backward& b) { b.to(0, reshape(b.dy, b.in(0).dims())); }
-constexpr void grad_broadcast_to(backward& b) { b.to(0, sum_to(b.dy, b.in(0).dims())); }
+GRADUS_CARD_FUNCTION void grad_sum(backward& b) { b.to(0, broadcast_to(kept(b, b.dy), b.in(0).dims())); }
+GRADUS_CARD_FUNCTION void grad_reshape(backward& b) { b.to(0, reshape(b.dy, b.in(0).dims())); }
+GRADUS_CARD_FUNCTION void grad_broadcast_to(backward& b) { b.to(0, sum_to(b.dy, b.in(0).dims())); }
 }  // namespace detail
 
 }  // namespace gradus

@@ -23,27 +23,27 @@ constexpr bool check_cached(inference& r, int cache, int packed, int position) {
     return r.refuse("the position must be one int32 or int64, got ", r.in_type(position), " ", r.in(position)), false;
   return true;
 }
-constexpr void infer_remember(inference& r) {
+GRADUS_CARD_FUNCTION void infer_remember(inference& r) {
   r.type = r.in_type(0), r.dims = r.in(0);
   if (r.g.nodes[r.operands[0].id].op != &variable_card) return r.refuse("operand 0 must be a variable");
   check_cached(r, 0, 1, 2);
 }
-constexpr void infer_cached_weights(inference& r) {
+GRADUS_CARD_FUNCTION void infer_cached_weights(inference& r) {
   r.type = r.in_type(0);
   if (check_cached(r, 1, 0, 2)) r.dims = shape{r.in(0)[0], r.attributes<attention_attr>().heads, 1, r.in(1)[3]};
 }
-constexpr void infer_cached_mix(inference& r) {
+GRADUS_CARD_FUNCTION void infer_cached_mix(inference& r) {
   r.type = r.in_type(0);
   const shape w = r.in(0), c = r.in(1);
   if (w.rank == 4 && c.rank == 4) r.dims = shape{w[0], 1, c[2]};
 }
 // dims: {0 = n, heads, time, width of a head, sequences}
-constexpr void lower_cached(lowering& l, const shape& cache, int n) {
+GRADUS_CARD_FUNCTION void lower_cached(lowering& l, const shape& cache, int n) {
   const auto a = l.attributes<attention_attr>();
   l.rows = n, l.dims[1] = a.heads, l.dims[2] = cache[3], l.dims[3] = cache[2] / a.heads, l.dims[4] = cache[0];
 }
-constexpr void lower_remember(lowering& l) { lower_cached(l, l.in(0), l.in(1)[0]); }
-constexpr void lower_cached_read(lowering& l) { lower_cached(l, l.in(1), l.in(0)[0]); }
+GRADUS_CARD_FUNCTION void lower_remember(lowering& l) { lower_cached(l, l.in(0), l.in(1)[0]); }
+GRADUS_CARD_FUNCTION void lower_cached_read(lowering& l) { lower_cached(l, l.in(1), l.in(0)[0]); }
 }  // namespace detail
 
 namespace cards {

@@ -44,7 +44,7 @@ constexpr shape window_places(inference& r, const shape& image, const window_att
   r.refuse("a window ", a.kh, " x ", a.kw, " does not fit into the image; use padding::same");
   return no_place;
 }
-constexpr void infer_conv2d(inference& r) {
+GRADUS_CARD_FUNCTION void infer_conv2d(inference& r) {
   infer_floats_apart(r);
   const shape &x = r.in(0), &w = r.in(1);
   r.dims = x;
@@ -58,7 +58,7 @@ constexpr void check_gradient(inference& r, const shape& image, const shape& dy)
     refuse_misfit(r);
 }
 // operands: filters [kh, out, kw, in], dy [n, oh, ow, out]
-constexpr void infer_conv2d_input(inference& r) {
+GRADUS_CARD_FUNCTION void infer_conv2d_input(inference& r) {
   infer_floats_apart(r);
   const auto a = r.attributes<window_attr>();
   const shape &w = r.in(0), &dy = r.in(1);
@@ -68,7 +68,7 @@ constexpr void infer_conv2d_input(inference& r) {
   check_gradient(r, r.dims, dy);
 }
 // operands: x, dy
-constexpr void infer_conv2d_filter(inference& r) {
+GRADUS_CARD_FUNCTION void infer_conv2d_filter(inference& r) {
   infer_floats_apart(r);
   const auto a = r.attributes<window_attr>();
   const shape &x = r.in(0), &dy = r.in(1);
@@ -77,7 +77,7 @@ constexpr void infer_conv2d_filter(inference& r) {
   r.dims = {a.kh, a.kw, x[3], dy[3]};
   check_gradient(r, x, dy);
 }
-constexpr void infer_pool(inference& r) {
+GRADUS_CARD_FUNCTION void infer_pool(inference& r) {
   infer_floats_apart(r);
   const shape& x = r.in(0);
   r.dims = x;
@@ -88,7 +88,7 @@ constexpr void infer_pool(inference& r) {
   else if (!(r.in(1) == y))  // this is the gradient of max_pool, with operands x, dy
     refuse_misfit(r);
 }
-constexpr void infer_avg_pool_grad(inference& r) {
+GRADUS_CARD_FUNCTION void infer_avg_pool_grad(inference& r) {
   infer_floats_apart(r);
   const auto a = r.attributes<window_attr>();
   const shape& dy = r.in(0);
@@ -98,7 +98,7 @@ constexpr void infer_avg_pool_grad(inference& r) {
   check_gradient(r, r.dims, dy);
 }
 // dims, for all of these: {0 = images, h, w, in, oh, ow, out, kh, kw, stride h, stride w, zeros above, zeros left}
-constexpr void lower_windows(lowering& l, const shape& x, const shape& y) {
+GRADUS_CARD_FUNCTION void lower_windows(lowering& l, const shape& x, const shape& y) {
   const auto a = l.attributes<window_attr>();
   l.rows = x[0];
   const int words[] = {0,
@@ -116,15 +116,15 @@ constexpr void lower_windows(lowering& l, const shape& x, const shape& y) {
                        place_windows(x[2], a.kw, a.sw, a.same != 0).before};
   for (int i = 0; i < 13; ++i) l.dims[i] = words[i];
 }
-constexpr void lower_forward(lowering& l) { lower_windows(l, l.in(0), l.out()); }
-constexpr void lower_of_input(lowering& l) { lower_windows(l, l.out(), l.in(l.n.inputs - 1)); }
-constexpr void lower_of_filter(lowering& l) { lower_windows(l, l.in(0), l.in(1)); }
-constexpr void grad_conv2d(backward&);
-constexpr void grad_conv2d_input(backward&);
-constexpr void grad_conv2d_filter(backward&);
-constexpr void grad_max_pool(backward&);
-constexpr void grad_avg_pool(backward&);
-constexpr void grad_avg_pool_grad(backward&);
+GRADUS_CARD_FUNCTION void lower_forward(lowering& l) { lower_windows(l, l.in(0), l.out()); }
+GRADUS_CARD_FUNCTION void lower_of_input(lowering& l) { lower_windows(l, l.out(), l.in(l.n.inputs - 1)); }
+GRADUS_CARD_FUNCTION void lower_of_filter(lowering& l) { lower_windows(l, l.in(0), l.in(1)); }
+GRADUS_CARD_FUNCTION void grad_conv2d(backward&);
+GRADUS_CARD_FUNCTION void grad_conv2d_input(backward&);
+GRADUS_CARD_FUNCTION void grad_conv2d_filter(backward&);
+GRADUS_CARD_FUNCTION void grad_max_pool(backward&);
+GRADUS_CARD_FUNCTION void grad_avg_pool(backward&);
+GRADUS_CARD_FUNCTION void grad_avg_pool_grad(backward&);
 }  // namespace detail
 
 namespace cards {
@@ -188,29 +188,29 @@ constexpr value turned_back(value filters) { return transpose(filters, {0, 2, 3,
 constexpr value conv_input(graph& g, value filters, value dy, const window_attr& a) {
   return g.add_with(cards::conv2d_input, {turned(filters), dy}, a);
 }
-constexpr void grad_conv2d(backward& b) {
+GRADUS_CARD_FUNCTION void grad_conv2d(backward& b) {
   const auto a = seen(b.attributes<window_attr>(), b.in(0).dims());
   if (b.wants(0)) b.to(0, conv_input(b.g, b.in(1), b.dy, a));
   if (b.wants(1)) b.to(1, b.g.add_with(cards::conv2d_filter, {b.in(0), b.dy}, a));
 }
 // All three ops are linear in each operand, so their gradients are each other.
-constexpr void grad_conv2d_input(backward& b) {
+GRADUS_CARD_FUNCTION void grad_conv2d_input(backward& b) {
   const auto a = b.attributes<window_attr>();
   if (b.wants(0)) b.to(0, turned(b.g.add_with(cards::conv2d_filter, {b.dy, b.in(1)}, a)));
   if (b.wants(1)) b.to(1, b.g.add_with(cards::conv2d, {b.dy, turned_back(b.in(0))}, a));
 }
-constexpr void grad_conv2d_filter(backward& b) {
+GRADUS_CARD_FUNCTION void grad_conv2d_filter(backward& b) {
   const auto a = b.attributes<window_attr>();
   if (b.wants(0)) b.to(0, conv_input(b.g, b.dy, b.in(1), a));
   if (b.wants(1)) b.to(1, b.g.add_with(cards::conv2d, {b.in(0), b.dy}, a));
 }
-constexpr void grad_max_pool(backward& b) {
+GRADUS_CARD_FUNCTION void grad_max_pool(backward& b) {
   b.to(0, b.g.add_with(cards::max_pool_grad, {b.in(0), b.dy}, b.attributes<window_attr>()));
 }
-constexpr void grad_avg_pool(backward& b) {
+GRADUS_CARD_FUNCTION void grad_avg_pool(backward& b) {
   b.to(0, b.g.add_with(cards::avg_pool_grad, {b.dy}, seen(b.attributes<window_attr>(), b.in(0).dims())));
 }
-constexpr void grad_avg_pool_grad(backward& b) {
+GRADUS_CARD_FUNCTION void grad_avg_pool_grad(backward& b) {
   b.to(0, b.g.add_with(cards::avg_pool, {b.dy}, b.attributes<window_attr>()));
 }
 }  // namespace detail

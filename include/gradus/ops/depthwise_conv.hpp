@@ -17,7 +17,7 @@ constexpr shape depthwise_places(inference& r, const shape& image, const window_
   if (!fits) r.refuse(image[3], " channels times ", multiplier, " are too many");
   return window_places(r, image, a, fits ? static_cast<int>(channels) : 0);
 }
-constexpr void infer_depthwise(inference& r) {
+GRADUS_CARD_FUNCTION void infer_depthwise(inference& r) {
   infer_floats_apart(r);
   const shape &x = r.in(0), &w = r.in(1);
   r.dims = x;
@@ -31,7 +31,7 @@ constexpr void check_upstream(inference& r, const shape& image, const shape& dy,
     r.refuse("the gradient is not that of a result for images ", image);
 }
 // operands: filters, dy
-constexpr void infer_depthwise_input(inference& r) {
+GRADUS_CARD_FUNCTION void infer_depthwise_input(inference& r) {
   infer_floats_apart(r);
   const auto a = r.attributes<window_attr>();
   const shape &w = r.in(0), &dy = r.in(1);
@@ -43,7 +43,7 @@ constexpr void infer_depthwise_input(inference& r) {
   check_upstream(r, r.dims, dy, w[3]);
 }
 // operands: images, dy
-constexpr void infer_depthwise_filter(inference& r) {
+GRADUS_CARD_FUNCTION void infer_depthwise_filter(inference& r) {
   infer_floats_apart(r);
   const auto a = r.attributes<window_attr>();
   const shape &x = r.in(0), &dy = r.in(1);
@@ -53,9 +53,9 @@ constexpr void infer_depthwise_filter(inference& r) {
   r.dims = {a.kh, a.kw, x[3], multiplier};
   check_upstream(r, x, dy, multiplier);
 }
-constexpr void grad_depthwise(backward&);
-constexpr void grad_depthwise_input(backward&);
-constexpr void grad_depthwise_filter(backward&);
+GRADUS_CARD_FUNCTION void grad_depthwise(backward&);
+GRADUS_CARD_FUNCTION void grad_depthwise_input(backward&);
+GRADUS_CARD_FUNCTION void grad_depthwise_filter(backward&);
 }  // namespace detail
 
 namespace cards {
@@ -84,18 +84,18 @@ constexpr value depthwise_conv2d(value images, value filters, const window_optio
 }
 
 namespace detail {
-constexpr void grad_depthwise(backward& b) {
+GRADUS_CARD_FUNCTION void grad_depthwise(backward& b) {
   const auto a = seen(b.attributes<window_attr>(), b.in(0).dims());
   if (b.wants(0)) b.to(0, b.g.add_with(cards::depthwise_conv2d_input, {b.in(1), b.dy}, a));
   if (b.wants(1)) b.to(1, b.g.add_with(cards::depthwise_conv2d_filter, {b.in(0), b.dy}, a));
 }
 // All three ops are linear in each operand, so their gradients are each other.
-constexpr void grad_depthwise_input(backward& b) {
+GRADUS_CARD_FUNCTION void grad_depthwise_input(backward& b) {
   const auto a = b.attributes<window_attr>();
   if (b.wants(0)) b.to(0, b.g.add_with(cards::depthwise_conv2d_filter, {b.dy, b.in(1)}, a));
   if (b.wants(1)) b.to(1, b.g.add_with(cards::depthwise_conv2d, {b.dy, b.in(0)}, a));
 }
-constexpr void grad_depthwise_filter(backward& b) {
+GRADUS_CARD_FUNCTION void grad_depthwise_filter(backward& b) {
   const auto a = b.attributes<window_attr>();
   if (b.wants(0)) b.to(0, b.g.add_with(cards::depthwise_conv2d_input, {b.dy, b.in(1)}, a));
   if (b.wants(1)) b.to(1, b.g.add_with(cards::depthwise_conv2d, {b.in(0), b.dy}, a));

@@ -7,7 +7,7 @@ namespace gradus::inline GRADUS_BUILD {
 
 // ---- shapes
 namespace detail {
-constexpr void infer_alike(inference& r) {
+GRADUS_CARD_FUNCTION void infer_alike(inference& r) {
   r.type = r.in_type(0), r.dims = r.in(0);
   for (int i = 1; i < r.count; ++i) {
     if (r.in_type(i) != r.type)
@@ -17,16 +17,16 @@ constexpr void infer_alike(inference& r) {
     r.dims = both;
   }
 }
-constexpr void infer_numbers(inference& r) {
+GRADUS_CARD_FUNCTION void infer_numbers(inference& r) {
   infer_alike(r);
   refuse_no_numbers(r);
 }
-constexpr void infer_floats(inference& r) {
+GRADUS_CARD_FUNCTION void infer_floats(inference& r) {
   infer_numbers(r);
   if (!is_float(r.type)) r.refuse("takes float32 or float64, got ", r.type, "; use cast");
 }
 // All operands have one float dtype; each op checks their extents itself.
-constexpr void infer_floats_apart(inference& r) {
+GRADUS_CARD_FUNCTION void infer_floats_apart(inference& r) {
   r.type = r.in_type(0);
   for (int i = 0; i < r.count; ++i)
     if (r.in_type(i) != r.type || !is_float(r.type))
@@ -37,17 +37,17 @@ constexpr void infer_floats_apart(inference& r) {
 [[gnu::cold, gnu::noinline]] constexpr void refuse_misfit(inference& r) {
   r.refuse("the operands' extents are not those of a gradient");
 }
-constexpr void infer_comparison(inference& r) {
+GRADUS_CARD_FUNCTION void infer_comparison(inference& r) {
   infer_numbers(r);
   r.type = boolean;
 }
 // Bools have no order, and are equal or not.
-constexpr void infer_equality(inference& r) {
+GRADUS_CARD_FUNCTION void infer_equality(inference& r) {
   infer_alike(r);
   if (r.type != boolean) refuse_no_numbers(r);
   r.type = boolean;
 }
-constexpr void infer_logical(inference& r) {
+GRADUS_CARD_FUNCTION void infer_logical(inference& r) {
   r.type = boolean, r.dims = r.in(0);
   for (int i = 0; i < r.count; ++i) {
     if (r.in_type(i) != boolean) return r.refuse("takes bool, got ", r.in_type(i));
@@ -56,7 +56,7 @@ constexpr void infer_logical(inference& r) {
     r.dims = both;
   }
 }
-constexpr void infer_select(inference& r) {
+GRADUS_CARD_FUNCTION void infer_select(inference& r) {
   if (r.in_type(0) != boolean) return r.refuse("the condition must be bool, got ", r.in_type(0));
   if (r.in_type(1) != r.in_type(2))
     return r.refuse("both choices must have one dtype, got ", r.in_type(1), " and ", r.in_type(2));
@@ -68,39 +68,39 @@ constexpr void infer_select(inference& r) {
 struct type_attr {
   int type;
 };
-constexpr void infer_cast(inference& r) {
+GRADUS_CARD_FUNCTION void infer_cast(inference& r) {
   r.type = static_cast<dtype>(r.attributes<type_attr>().type), r.dims = r.in(0);
   if (is_for_files(r.type)) r.refuse(r.type, " stands in files only; cast to int32, uint8 or float32");
 }
 // The gradients of the operands are written once, below.
-constexpr void grad_add(backward&);
-constexpr void grad_sub(backward&);
-constexpr void grad_mul(backward&);
-constexpr void grad_div(backward&);
-constexpr void grad_pow(backward&);
-constexpr void grad_maximum(backward&);
-constexpr void grad_minimum(backward&);
-constexpr void grad_squared_difference(backward&);
-constexpr void grad_neg(backward&);
-constexpr void grad_exp(backward&);
-constexpr void grad_log(backward&);
-constexpr void grad_log1p(backward&);
-constexpr void grad_sqrt(backward&);
-constexpr void grad_rsqrt(backward&);
-constexpr void grad_square(backward&);
-constexpr void grad_abs(backward&);
-constexpr void grad_tanh(backward&);
-constexpr void grad_sigmoid(backward&);
-constexpr void grad_relu(backward&);
-constexpr void grad_elu(backward&);
-constexpr void grad_gelu(backward&);
-constexpr void grad_softplus(backward&);
-constexpr void grad_erf(backward&);
-constexpr void grad_tanh_grad(backward&);
-constexpr void grad_sigmoid_grad(backward&);
-constexpr void grad_relu_grad(backward&);
-constexpr void grad_cast(backward&);
-constexpr void grad_select(backward&);
+GRADUS_CARD_FUNCTION void grad_add(backward&);
+GRADUS_CARD_FUNCTION void grad_sub(backward&);
+GRADUS_CARD_FUNCTION void grad_mul(backward&);
+GRADUS_CARD_FUNCTION void grad_div(backward&);
+GRADUS_CARD_FUNCTION void grad_pow(backward&);
+GRADUS_CARD_FUNCTION void grad_maximum(backward&);
+GRADUS_CARD_FUNCTION void grad_minimum(backward&);
+GRADUS_CARD_FUNCTION void grad_squared_difference(backward&);
+GRADUS_CARD_FUNCTION void grad_neg(backward&);
+GRADUS_CARD_FUNCTION void grad_exp(backward&);
+GRADUS_CARD_FUNCTION void grad_log(backward&);
+GRADUS_CARD_FUNCTION void grad_log1p(backward&);
+GRADUS_CARD_FUNCTION void grad_sqrt(backward&);
+GRADUS_CARD_FUNCTION void grad_rsqrt(backward&);
+GRADUS_CARD_FUNCTION void grad_square(backward&);
+GRADUS_CARD_FUNCTION void grad_abs(backward&);
+GRADUS_CARD_FUNCTION void grad_tanh(backward&);
+GRADUS_CARD_FUNCTION void grad_sigmoid(backward&);
+GRADUS_CARD_FUNCTION void grad_relu(backward&);
+GRADUS_CARD_FUNCTION void grad_elu(backward&);
+GRADUS_CARD_FUNCTION void grad_gelu(backward&);
+GRADUS_CARD_FUNCTION void grad_softplus(backward&);
+GRADUS_CARD_FUNCTION void grad_erf(backward&);
+GRADUS_CARD_FUNCTION void grad_tanh_grad(backward&);
+GRADUS_CARD_FUNCTION void grad_sigmoid_grad(backward&);
+GRADUS_CARD_FUNCTION void grad_relu_grad(backward&);
+GRADUS_CARD_FUNCTION void grad_cast(backward&);
+GRADUS_CARD_FUNCTION void grad_select(backward&);
 }  // namespace detail
 
 namespace detail {
@@ -297,23 +297,23 @@ constexpr value leaky_relu(value x, double alpha = 0.2) {
 
 namespace detail {
 constexpr void give(backward& b, int i, value v) { b.to(i, sum_to(v, b.in(i).dims())); }
-constexpr void grad_add(backward& b) {
+GRADUS_CARD_FUNCTION void grad_add(backward& b) {
   if (b.wants(0)) give(b, 0, b.dy);
   if (b.wants(1)) give(b, 1, b.dy);
 }
-constexpr void grad_sub(backward& b) {
+GRADUS_CARD_FUNCTION void grad_sub(backward& b) {
   if (b.wants(0)) give(b, 0, b.dy);
   if (b.wants(1)) give(b, 1, -b.dy);
 }
-constexpr void grad_mul(backward& b) {
+GRADUS_CARD_FUNCTION void grad_mul(backward& b) {
   if (b.wants(0)) give(b, 0, b.dy * b.in(1));
   if (b.wants(1)) give(b, 1, b.dy * b.in(0));
 }
-constexpr void grad_div(backward& b) {
+GRADUS_CARD_FUNCTION void grad_div(backward& b) {
   if (b.wants(0)) give(b, 0, b.dy / b.in(1));
   if (b.wants(1)) give(b, 1, -(b.dy * b.out() / b.in(1)));
 }
-constexpr void grad_pow(backward& b) {
+GRADUS_CARD_FUNCTION void grad_pow(backward& b) {
   const value x = b.in(0), y = b.in(1);
   if (b.wants(0)) {
     const value power = pow(x, y - 1.0);
@@ -330,51 +330,51 @@ constexpr void give_where(backward& b, value first) {  // ties go to operand 0
   if (b.wants(0)) give(b, 0, select(first, b.dy, zero));
   if (b.wants(1)) give(b, 1, select(first, zero, b.dy));
 }
-constexpr void grad_maximum(backward& b) { give_where(b, greater_equal(b.in(0), b.in(1))); }
-constexpr void grad_minimum(backward& b) { give_where(b, less_equal(b.in(0), b.in(1))); }
-constexpr void grad_squared_difference(backward& b) {
+GRADUS_CARD_FUNCTION void grad_maximum(backward& b) { give_where(b, greater_equal(b.in(0), b.in(1))); }
+GRADUS_CARD_FUNCTION void grad_minimum(backward& b) { give_where(b, less_equal(b.in(0), b.in(1))); }
+GRADUS_CARD_FUNCTION void grad_squared_difference(backward& b) {
   const value d = b.dy * ((b.in(0) - b.in(1)) * 2.0);
   if (b.wants(0)) give(b, 0, d);
   if (b.wants(1)) give(b, 1, -d);
 }
-constexpr void grad_neg(backward& b) { b.to(0, -b.dy); }
-constexpr void grad_exp(backward& b) { b.to(0, b.dy * b.out()); }
-constexpr void grad_log(backward& b) { b.to(0, b.dy / b.in(0)); }
-constexpr void grad_log1p(backward& b) { b.to(0, b.dy / (b.in(0) + 1.0)); }
-constexpr void grad_sqrt(backward& b) { b.to(0, b.dy * 0.5 / b.out()); }
-constexpr void grad_rsqrt(backward& b) {
+GRADUS_CARD_FUNCTION void grad_neg(backward& b) { b.to(0, -b.dy); }
+GRADUS_CARD_FUNCTION void grad_exp(backward& b) { b.to(0, b.dy * b.out()); }
+GRADUS_CARD_FUNCTION void grad_log(backward& b) { b.to(0, b.dy / b.in(0)); }
+GRADUS_CARD_FUNCTION void grad_log1p(backward& b) { b.to(0, b.dy / (b.in(0) + 1.0)); }
+GRADUS_CARD_FUNCTION void grad_sqrt(backward& b) { b.to(0, b.dy * 0.5 / b.out()); }
+GRADUS_CARD_FUNCTION void grad_rsqrt(backward& b) {
   const value cube = b.out() * square(b.out());
   b.to(0, b.dy * -0.5 * cube);
 }
-constexpr void grad_square(backward& b) { b.to(0, b.dy * (b.in(0) * 2.0)); }
-constexpr void grad_abs(backward& b) { b.to(0, b.dy * sign(b.in(0))); }
-constexpr void grad_tanh(backward& b) { b.to(0, b.g.add(cards::tanh_grad, {b.dy, b.out()})); }
-constexpr void grad_sigmoid(backward& b) { b.to(0, b.g.add(cards::sigmoid_grad, {b.dy, b.out()})); }
-constexpr void grad_relu(backward& b) { b.to(0, b.g.add(cards::relu_grad, {b.dy, b.out()})); }
-constexpr void grad_elu(backward& b) { b.to(0, b.g.add(cards::elu_grad, {b.dy, b.out()})); }
-constexpr void grad_gelu(backward& b) { b.to(0, b.g.add(cards::gelu_grad, {b.dy, b.in(0)})); }
-constexpr void grad_softplus(backward& b) { b.to(0, b.dy * sigmoid(b.in(0))); }
-constexpr void grad_erf(backward& b) {  // 2/sqrt(pi) e^(-x^2)
+GRADUS_CARD_FUNCTION void grad_square(backward& b) { b.to(0, b.dy * (b.in(0) * 2.0)); }
+GRADUS_CARD_FUNCTION void grad_abs(backward& b) { b.to(0, b.dy * sign(b.in(0))); }
+GRADUS_CARD_FUNCTION void grad_tanh(backward& b) { b.to(0, b.g.add(cards::tanh_grad, {b.dy, b.out()})); }
+GRADUS_CARD_FUNCTION void grad_sigmoid(backward& b) { b.to(0, b.g.add(cards::sigmoid_grad, {b.dy, b.out()})); }
+GRADUS_CARD_FUNCTION void grad_relu(backward& b) { b.to(0, b.g.add(cards::relu_grad, {b.dy, b.out()})); }
+GRADUS_CARD_FUNCTION void grad_elu(backward& b) { b.to(0, b.g.add(cards::elu_grad, {b.dy, b.out()})); }
+GRADUS_CARD_FUNCTION void grad_gelu(backward& b) { b.to(0, b.g.add(cards::gelu_grad, {b.dy, b.in(0)})); }
+GRADUS_CARD_FUNCTION void grad_softplus(backward& b) { b.to(0, b.dy * sigmoid(b.in(0))); }
+GRADUS_CARD_FUNCTION void grad_erf(backward& b) {  // 2/sqrt(pi) e^(-x^2)
   const value bell = exp(-square(b.in(0)));
   b.to(0, b.dy * 1.1283791670955126 * bell);
 }
-constexpr void grad_tanh_grad(backward& b) {  // z = dy (1 - y^2)
+GRADUS_CARD_FUNCTION void grad_tanh_grad(backward& b) {  // z = dy (1 - y^2)
   if (b.wants(0)) b.to(0, b.g.add(cards::tanh_grad, {b.dy, b.in(1)}));
   if (b.wants(1)) b.to(1, b.dy * b.in(0) * b.in(1) * -2.0);
 }
-constexpr void grad_sigmoid_grad(backward& b) {  // z = dy y (1 - y)
+GRADUS_CARD_FUNCTION void grad_sigmoid_grad(backward& b) {  // z = dy y (1 - y)
   if (b.wants(0)) b.to(0, b.g.add(cards::sigmoid_grad, {b.dy, b.in(1)}));
   if (!b.wants(1)) return;
   const value slope = 1.0 - b.in(1) * 2.0;
   b.to(1, b.dy * b.in(0) * slope);
 }
-constexpr void grad_relu_grad(backward& b) {
+GRADUS_CARD_FUNCTION void grad_relu_grad(backward& b) {
   if (b.wants(0)) b.to(0, b.g.add(cards::relu_grad, {b.dy, b.in(1)}));
 }
-constexpr void grad_cast(backward& b) {
+GRADUS_CARD_FUNCTION void grad_cast(backward& b) {
   if (is_float(b.in(0).type()) && is_float(b.dy.type())) b.to(0, cast(b.dy, b.in(0).type()));
 }
-constexpr void grad_select(backward& b) {
+GRADUS_CARD_FUNCTION void grad_select(backward& b) {
   const value zero = b.g.constant(0, b.dy.type());
   if (b.wants(1)) give(b, 1, select(b.in(0), b.dy, zero));
   if (b.wants(2)) give(b, 2, select(b.in(0), zero, b.dy));

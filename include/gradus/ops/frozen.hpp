@@ -109,20 +109,20 @@ constexpr shape with_pairs(const shape& x, int together) {
   return s;
 }
 // x -> [..., 2], scale and zero point
-constexpr void infer_quantization(inference& r) {
+GRADUS_CARD_FUNCTION void infer_quantization(inference& r) {
   r.type = float32;
   r.dims = with_pairs(r.in(0), r.attributes<quantize_attr>().together);
   if (r.in_type(0) != float32) r.refuse("takes float32, got ", r.in_type(0));
 }
 // x, scale and zero point -> codes from 0 to 255
-constexpr void infer_quantize(inference& r) {
+GRADUS_CARD_FUNCTION void infer_quantize(inference& r) {
   r.type = uint8, r.dims = r.in(0);
   if (r.in_type(0) != float32 || r.in_type(1) != float32 ||
       !(r.in(1) == with_pairs(r.in(0), r.attributes<quantize_attr>().together)))
     r.refuse("takes float32 and a scale and a zero point for each part of it");
 }
 // dims: {0 = parts, numbers of a part}
-constexpr void lower_quantize(lowering& l) {
+GRADUS_CARD_FUNCTION void lower_quantize(lowering& l) {
   const int together = l.attributes<quantize_attr>().together;
   const shape& x = l.in(0);
   std::int64_t each = 1;
@@ -168,21 +168,21 @@ constexpr void check_terms(inference& r, std::int64_t terms) {
     r.refuse("a number of the result is a sum of ", static_cast<int>(terms), " products; 32 bits hold those of ",
              static_cast<int>(most_terms));
 }
-constexpr void infer_frozen_dense(inference& r) {
+GRADUS_CARD_FUNCTION void infer_frozen_dense(inference& r) {
   if (refuses_codes(r, 1)) return;
   const shape& w = r.op.frozen->dims;
   if (r.dims.back() != w[0]) return r.refuse("the operand's last extent is ", r.dims.back(), ", the weights are ", w);
   check_terms(r, w[0]);
   r.dims.dims[r.dims.rank - 1] = w[1];
 }
-constexpr void infer_frozen_conv2d(inference& r) {
+GRADUS_CARD_FUNCTION void infer_frozen_conv2d(inference& r) {
   if (refuses_codes(r, 3)) return;
   const shape &x = r.in(0), &w = r.op.frozen->dims;
   if (x[3] != w[2]) return r.refuse("the image has ", x[3], " channels, the filters take ", w[2]);
   check_terms(r, std::int64_t{w[0]} * w[1] * w[2]);
   r.dims = window_places(r, x, r.attributes<window_attr>(), w[3]);
 }
-constexpr void infer_frozen_depthwise(inference& r) {
+GRADUS_CARD_FUNCTION void infer_frozen_depthwise(inference& r) {
   if (refuses_codes(r, 3)) return;
   const shape &x = r.in(0), &w = r.op.frozen->dims;
   if (x[3] != w[2]) return r.refuse("the image has ", x[3], " channels, the filters take ", w[2]);
@@ -190,7 +190,7 @@ constexpr void infer_frozen_depthwise(inference& r) {
   r.dims = depthwise_places(r, x, r.attributes<window_attr>(), w[3]);
 }
 // dims: {0 = rows, in, units}
-constexpr void lower_frozen_dense(lowering& l) {
+GRADUS_CARD_FUNCTION void lower_frozen_dense(lowering& l) {
   shape rows = l.in(0);
   --rows.rank;
   l.rows = count(rows), l.dims[1] = l.in(0).back(), l.dims[2] = l.out().back();

@@ -13,7 +13,7 @@ namespace detail {
 struct fused_reduction_attr {
   int rows, columns, sums_rows, mean, expression;
 };
-constexpr void lower_fused_reduction(lowering& l) {
+GRADUS_CARD_FUNCTION void lower_fused_reduction(lowering& l) {
   const auto a = l.attributes<fused_reduction_attr>();
   l.dims[0] = a.rows, l.dims[1] = a.columns, l.dims[2] = a.sums_rows, l.dims[3] = a.mean;
 }

@@ -13,7 +13,7 @@ constexpr int product(const shape& s, int from) {
   return n > most_counted ? most_counted : static_cast<int>(n);
 }
 constexpr bool is_index(dtype t) { return t == int32 || t == int64; }
-constexpr void infer_gather(inference& r) {
+GRADUS_CARD_FUNCTION void infer_gather(inference& r) {
   const shape& table = r.in(0);
   r.type = r.in_type(0), r.dims = r.in(1);
   if (!is_index(r.in_type(1))) return r.refuse("indices must be int32 or int64, got ", r.in_type(1));
@@ -23,11 +23,11 @@ constexpr void infer_gather(inference& r) {
   for (int i = 1; i < table.rank; ++i) r.dims.push(table.dims[i]);
 }
 // dims: {0 = rows of the result, width of a row, rows of the table}
-constexpr void lower_gather(lowering& l) {
+GRADUS_CARD_FUNCTION void lower_gather(lowering& l) {
   l.rows = count(l.in(1));
   l.dims[1] = product(l.in(0), 1), l.dims[2] = l.in(0).dims[0];
 }
-constexpr void infer_rows_to_dense(inference& r) {
+GRADUS_CARD_FUNCTION void infer_rows_to_dense(inference& r) {
   const shape wanted = r.attributes<shape_attr>().get();
   const shape &values = r.in(0), &indices = r.in(1);
   r.type = r.in_type(0), r.dims = wanted;
@@ -37,16 +37,16 @@ constexpr void infer_rows_to_dense(inference& r) {
   if (!fits) return r.refuse("values ", values, " at rows ", indices, " do not fit a table ", wanted);
   refuse_no_numbers(r);
 }
-constexpr void lower_rows_to_dense(lowering& l) {
+GRADUS_CARD_FUNCTION void lower_rows_to_dense(lowering& l) {
   l.rows = count(l.in(1));
   l.dims[1] = product(l.out(), 1), l.dims[2] = l.out().dims[0];
 }
-constexpr void grad_gather(backward&);
-constexpr void grad_rows_to_dense(backward&);
+GRADUS_CARD_FUNCTION void grad_gather(backward&);
+GRADUS_CARD_FUNCTION void grad_rows_to_dense(backward&);
 struct depth_attr {
   int depth;
 };
-constexpr void infer_one_hot(inference& r) {
+GRADUS_CARD_FUNCTION void infer_one_hot(inference& r) {
   const int depth = r.attributes<depth_attr>().depth;
   r.type = r.in_type(1), r.dims = r.in(0);
   if (!is_index(r.in_type(0))) return r.refuse("indices must be int32 or int64, got ", r.in_type(0));
@@ -56,7 +56,7 @@ constexpr void infer_one_hot(inference& r) {
   r.dims.push(depth);
 }
 // dims: {0 = rows, depth}
-constexpr void lower_one_hot(lowering& l) { l.rows = count(l.in(0)), l.dims[1] = l.out().back(); }
+GRADUS_CARD_FUNCTION void lower_one_hot(lowering& l) { l.rows = count(l.in(0)), l.dims[1] = l.out().back(); }
 
 }  // namespace detail
 
@@ -83,14 +83,14 @@ constexpr value one_hot(value indices, int depth, double on = 1, double off = 0,
   return g.add_with(cards::one_hot, {indices, g.constant(on, type), g.constant(off, type)}, detail::depth_attr{depth});
 }
 namespace detail {
-constexpr void grad_gather(backward& b) {
+GRADUS_CARD_FUNCTION void grad_gather(backward& b) {
   if (!b.wants(0)) return;
   shape rows{static_cast<int>(count(b.in(1).dims()))}, values = rows;
   for (int i = 1; i < b.in(0).dims().rank; ++i) values.push(b.in(0).dims().dims[i]);
   const value dy = reshape(b.dy, values), at = reshape(b.in(1), rows);
   b.to_rows(0, dy, at);
 }
-constexpr void grad_rows_to_dense(backward& b) {
+GRADUS_CARD_FUNCTION void grad_rows_to_dense(backward& b) {
   if (b.wants(0)) b.to(0, gather(b.dy, b.in(1)));
 }
 }  // namespace detail

@@ -43,7 +43,7 @@ constexpr void infer_host(inference& r) {
       return r.refuse("operand ", i, " of the host function is a span of ", t, ", got ", r.in_type(i));
 }
 // dims: {0 = elements of the result, elements of each operand}
-constexpr void lower_host(lowering& l) {
+GRADUS_CARD_FUNCTION void lower_host(lowering& l) {
   l.rows = count(l.out());
   for (int i = 0; i < l.n.inputs; ++i) l.dims[1 + i] = static_cast<int>(count(l.in(i)));
 }
@@ -91,14 +91,14 @@ constexpr void grad_host(backward& b) {
 }
 
 // ---- a check in the graph
-constexpr void infer_check_between(inference& r) {
+GRADUS_CARD_FUNCTION void infer_check_between(inference& r) {
   r.type = r.in_type(0), r.dims = r.in(0);
   if (!is_float(r.type)) return r.refuse("takes float32 or float64, got ", r.type);
   for (int i = 1; i < 3; ++i)
     if (r.in_type(i) != r.type || r.in(i).rank != 0) return r.refuse("the bounds must be scalars of ", r.type);
 }
-constexpr void lower_check(lowering& l) { l.rows = count(l.out()); }
-constexpr void grad_check(backward& b) {
+GRADUS_CARD_FUNCTION void lower_check(lowering& l) { l.rows = count(l.out()); }
+GRADUS_CARD_FUNCTION void grad_check(backward& b) {
   if (b.wants(0)) b.to(0, b.dy);
 }
 }  // namespace detail

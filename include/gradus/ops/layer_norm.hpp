@@ -15,7 +15,7 @@ struct layer_norm_attr {
   std::array<int, 2> epsilon;  // the two words of a double
 };
 // Operands: x [..., n], then gamma [n] and beta [n] where they are given.
-constexpr void infer_layer_norm(inference& r) {
+GRADUS_CARD_FUNCTION void infer_layer_norm(inference& r) {
   infer_floats_apart(r);
   const auto a = r.attributes<layer_norm_attr>();
   r.dims = r.in(0);
@@ -25,7 +25,7 @@ constexpr void infer_layer_norm(inference& r) {
     if (!(r.in(i) == shape{r.dims.back()})) return r.refuse("gamma and beta must be [", r.dims.back(), "]");
 }
 // Operands: x, dy, then gamma if there is one.
-constexpr void infer_layer_norm_grad(inference& r) {
+GRADUS_CARD_FUNCTION void infer_layer_norm_grad(inference& r) {
   infer_floats_apart(r);
   r.dims = r.in(0);
   if (r.dims.rank == 0 || r.dims.back() <= 0 || !(r.in(1) == r.dims) ||
@@ -33,7 +33,7 @@ constexpr void infer_layer_norm_grad(inference& r) {
     refuse_misfit(r);
 }
 // The result is [2, n]: the gradients of gamma and of beta.
-constexpr void infer_layer_norm_grads(inference& r) {
+GRADUS_CARD_FUNCTION void infer_layer_norm_grads(inference& r) {
   infer_floats_apart(r);
   const shape& x = r.in(0);
   r.dims = x;
@@ -41,13 +41,13 @@ constexpr void infer_layer_norm_grads(inference& r) {
   r.dims = shape{2, x.back()};
 }
 // dims: {0 = rows, n, epsilon in two words, scales, centers}
-constexpr void lower_layer_norm(lowering& l) {
+GRADUS_CARD_FUNCTION void lower_layer_norm(lowering& l) {
   const auto a = l.attributes<layer_norm_attr>();
   const shape& s = l.in(0);
   l.rows = gradus::count(s) / s.back(), l.dims[1] = s.back();
   l.dims[2] = a.epsilon[0], l.dims[3] = a.epsilon[1], l.dims[4] = a.scales, l.dims[5] = a.centers;
 }
-constexpr void grad_layer_norm(backward&);
+GRADUS_CARD_FUNCTION void grad_layer_norm(backward&);
 }  // namespace detail
 
 namespace cards {
@@ -71,7 +71,7 @@ constexpr value normalize_rows(value x, double epsilon, const value* gamma = nul
 }
 
 namespace detail {
-constexpr void grad_layer_norm(backward& b) {
+GRADUS_CARD_FUNCTION void grad_layer_norm(backward& b) {
   const auto a = b.attributes<layer_norm_attr>();
   const auto words = std::bit_cast<std::array<int, 4>>(a);
   if (b.wants(0)) {

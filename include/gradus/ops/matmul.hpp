@@ -11,7 +11,7 @@ struct matmul_attr {
 struct matmul_extents {
   int m, k, n;
 };
-constexpr void infer_matmul(inference& r) {
+GRADUS_CARD_FUNCTION void infer_matmul(inference& r) {
   infer_floats_apart(r);
   const auto t = r.attributes<matmul_attr>();
   const shape &a = r.in(0), &b = r.in(1);
@@ -31,7 +31,7 @@ constexpr void infer_matmul(inference& r) {
 }
 // dims: {matrices, m, k, n, transpose_a, transpose_b}. With one matrix on the right, the rows of all matrices on the
 // left are treated as the rows of one matrix.
-constexpr void lower_matmul(lowering& l) {
+GRADUS_CARD_FUNCTION void lower_matmul(lowering& l) {
   const auto t = l.attributes<matmul_attr>();
   const shape &a = l.in(0), &b = l.in(1);
   int lead = 1;
@@ -43,7 +43,7 @@ constexpr void lower_matmul(lowering& l) {
   l.dims[3] = l.out().back();
   l.dims[4] = t.transpose_a, l.dims[5] = t.transpose_b;
 }
-constexpr void grad_matmul(backward&);
+GRADUS_CARD_FUNCTION void grad_matmul(backward&);
 }  // namespace detail
 
 namespace cards {
@@ -65,7 +65,7 @@ constexpr value as_matrix(value x) {  // folds the leading extents into the rows
   for (int i = 0; i < s.rank - 1; ++i) rows *= s[i];
   return reshape(x, {rows, s.back()});
 }
-constexpr void grad_matmul(backward& b) {
+GRADUS_CARD_FUNCTION void grad_matmul(backward& b) {
   const auto t = b.attributes<matmul_attr>();
   value x = b.in(0), w = b.in(1), dy = b.dy;
   const bool ta = t.transpose_a != 0, tb = t.transpose_b != 0;

@@ -21,31 +21,31 @@ constexpr std::int64_t pooled_bytes(std::int64_t places, dtype type) {
 }
 // operands: images, filters, perhaps a bias. The result holds, for each image, its numbers, and a byte for each number:
 // the place in the window that the number comes from. The numbers of all images stand before the first byte.
-constexpr void infer_conv2d_pool(inference& r) {
+GRADUS_CARD_FUNCTION void infer_conv2d_pool(inference& r) {
   const auto a = r.attributes<pooled_conv_attr>();
   const shape &x = r.in(0), &w = r.in(1);
   r.type = uint8;
   const std::int64_t places = std::int64_t{1} * (a.ch / a.ph) * (a.cw / a.pw) * w[3];
   r.dims = {x[0], static_cast<int>(pooled_bytes(places, r.in_type(0)))};
 }
-constexpr void infer_pooled_values(inference& r) {
+GRADUS_CARD_FUNCTION void infer_pooled_values(inference& r) {
   const auto a = r.attributes<pooled_values_attr>();
   r.type = static_cast<dtype>(a.type);
   r.dims = {r.in(0)[0], a.h, a.w, a.channels};
 }
 // operands: images, winners (the result of conv2d_pool), dy
-constexpr void infer_pooled_filter(inference& r) {
+GRADUS_CARD_FUNCTION void infer_pooled_filter(inference& r) {
   const auto a = r.attributes<pooled_conv_attr>();
   r.type = r.in_type(2), r.dims = {a.kh, a.kw, r.in(0)[3], r.in(2)[3]};
 }
 // operands: winners, dy
-constexpr void infer_pooled_bias(inference& r) { r.type = r.in_type(1), r.dims = {r.in(1)[3]}; }
-constexpr void infer_unpooled(inference& r) {
+GRADUS_CARD_FUNCTION void infer_pooled_bias(inference& r) { r.type = r.in_type(1), r.dims = {r.in(1)[3]}; }
+GRADUS_CARD_FUNCTION void infer_unpooled(inference& r) {
   const auto a = r.attributes<pooled_conv_attr>();
   r.type = r.in_type(1), r.dims = {r.in(1)[0], a.ch, a.cw, r.in(1)[3]};
 }
 // dims: as lower_windows has them, then {pool height, pool width, has a relu}.
-constexpr void lower_pooled(lowering& l, const shape& x, int channels) {
+GRADUS_CARD_FUNCTION void lower_pooled(lowering& l, const shape& x, int channels) {
   const auto a = l.attributes<pooled_conv_attr>();
   const bool same = a.same != 0;
   l.rows = x[0];
@@ -68,10 +68,10 @@ constexpr void lower_pooled(lowering& l, const shape& x, int channels) {
   static_assert(sizeof(words) / sizeof(int) == max_extents);
   for (int i = 0; i < max_extents; ++i) l.dims[i] = words[i];
 }
-constexpr void lower_conv2d_pool(lowering& l) { lower_pooled(l, l.in(0), l.in(1)[3]); }
-constexpr void lower_pooled_filter(lowering& l) { lower_pooled(l, l.in(0), l.in(2)[3]); }
+GRADUS_CARD_FUNCTION void lower_conv2d_pool(lowering& l) { lower_pooled(l, l.in(0), l.in(1)[3]); }
+GRADUS_CARD_FUNCTION void lower_pooled_filter(lowering& l) { lower_pooled(l, l.in(0), l.in(2)[3]); }
 // These kernels do not read the image: in place of its extents they get the pooled ones.
-constexpr void lower_of_winners(lowering& l) { lower_pooled(l, l.in(1), l.in(1)[3]); }
+GRADUS_CARD_FUNCTION void lower_of_winners(lowering& l) { lower_pooled(l, l.in(1), l.in(1)[3]); }
 
 }  // namespace detail
 

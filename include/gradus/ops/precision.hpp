@@ -6,7 +6,7 @@
 namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
-constexpr void grad_reduce_precision(backward&);
+GRADUS_CARD_FUNCTION void grad_reduce_precision(backward&);
 }
 
 namespace cards {
@@ -38,7 +38,7 @@ constexpr value reduce_precision(value x, dtype to) {
 }
 
 namespace detail {
-constexpr void grad_reduce_precision(backward& b) { b.to(0, b.g.add(*b.g.nodes[b.id].op, {b.dy})); }
+GRADUS_CARD_FUNCTION void grad_reduce_precision(backward& b) { b.to(0, b.g.add(*b.g.nodes[b.id].op, {b.dy})); }
 }  // namespace detail
 
 }  // namespace gradus

@@ -23,20 +23,20 @@ constexpr void check_counters(inference& r, int first) {
   for (int i = first; i < first + 3; ++i)
     if (r.in_type(i) != int64 || r.in(i).rank != 0) return r.refuse("seed, step and stream must be int64 scalars");
 }
-constexpr void infer_random(inference& r) {
+GRADUS_CARD_FUNCTION void infer_random(inference& r) {
   const auto a = r.attributes<random_attr>();
   r.type = static_cast<dtype>(a.type), r.dims = a.dims.get();
   if (!is_float(r.type)) return r.refuse("draws float32 or float64, not ", r.type);
   check_counters(r, 0);
 }
-constexpr void infer_dropout(inference& r) {
+GRADUS_CARD_FUNCTION void infer_dropout(inference& r) {
   r.type = r.in_type(0), r.dims = r.in(0);
   if (!is_float(r.type)) return r.refuse("takes float32 or float64, got ", r.type);
   if (r.in_type(1) != r.type || r.in(1).rank != 0) return r.refuse("the rate must be a scalar of ", r.type);
   check_counters(r, 2);
 }
-constexpr void lower_random(lowering& l) { l.rows = count(l.out()); }
-constexpr void grad_dropout(backward&);
+GRADUS_CARD_FUNCTION void lower_random(lowering& l) { l.rows = count(l.out()); }
+GRADUS_CARD_FUNCTION void grad_dropout(backward&);
 
 constexpr value counter(graph& g, std::string_view name) {
   value found;
@@ -106,7 +106,7 @@ constexpr value dropout(value x, double rate) {
 }
 
 namespace detail {
-constexpr void grad_dropout(backward& b) {
+GRADUS_CARD_FUNCTION void grad_dropout(backward& b) {
   if (b.wants(0)) b.to(0, b.g.add(cards::dropout, {b.dy, b.in(1), b.in(2), b.in(3), b.in(4)}));
 }
 }  // namespace detail

@@ -6,30 +6,30 @@
 namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
-constexpr void infer_argmax(inference& r) {
+GRADUS_CARD_FUNCTION void infer_argmax(inference& r) {
   infer_reduce(r);
   r.type = int64;
 }
 // In 8 bits neither a sum nor the number of elements has room.
-constexpr void infer_mean(inference& r) {
+GRADUS_CARD_FUNCTION void infer_mean(inference& r) {
   infer_reduce(r);
   if (r.type == uint8) r.refuse("takes float32, float64, int32 or int64, got uint8; use cast");
 }
-constexpr void infer_size(inference& r) {
+GRADUS_CARD_FUNCTION void infer_size(inference& r) {
   r.type = static_cast<dtype>(r.words[2]);
   if (!is_float(r.type) && r.type != int32 && r.type != int64)
     r.refuse("counts in float32, float64, int32 or int64, not in ", r.type);
 }
-constexpr void lower_size(lowering& l) {
+GRADUS_CARD_FUNCTION void lower_size(lowering& l) {
   const auto a = l.attributes<reduce_attr>();
   const shape& s = l.in(0);
   l.dims[0] = 1;
   for (int i = 0; i < s.rank; ++i)
     if (a.mask >> i & 1) l.dims[0] *= s.dims[i];
 }
-constexpr void grad_mean(backward&);
-constexpr void grad_max(backward&);
-constexpr void lower_copy(lowering& l) { l.rows = count(l.out()); }
+GRADUS_CARD_FUNCTION void grad_mean(backward&);
+GRADUS_CARD_FUNCTION void grad_max(backward&);
+GRADUS_CARD_FUNCTION void lower_copy(lowering& l) { l.rows = count(l.out()); }
 }  // namespace detail
 
 namespace cards {
@@ -68,11 +68,11 @@ constexpr value size_of(value x, int mask, dtype type) {
 constexpr value size_of(value x, dtype type = float32) { return size_of(x, (1 << x.dims().rank) - 1, type); }
 
 namespace detail {
-constexpr void grad_mean(backward& b) {
+GRADUS_CARD_FUNCTION void grad_mean(backward& b) {
   const auto a = b.attributes<reduce_attr>();
   b.to(0, broadcast_to(kept(b, b.dy / size_of(b.in(0), a.mask, b.dy.type())), b.in(0).dims()));
 }
-constexpr void grad_max(backward& b) {  // all that reach the extreme share it equally, as in TensorFlow
+GRADUS_CARD_FUNCTION void grad_max(backward& b) {  // all that reach the extreme share it equally, as in TensorFlow
   const auto a = b.attributes<reduce_attr>();
   const value reached = cast(equal(b.in(0), kept(b, b.out())), b.dy.type());
   const value many = reduce(cards::sum, reached, a.mask, true);

@@ -5,7 +5,7 @@
 namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
-constexpr void infer_rows(inference& r) {
+GRADUS_CARD_FUNCTION void infer_rows(inference& r) {
   infer_floats_apart(r);
   r.dims = r.in(0);
   if (r.dims.rank == 0) return r.refuse("needs at least one axis");
@@ -13,11 +13,11 @@ constexpr void infer_rows(inference& r) {
   for (int i = 1; i < r.count; ++i)
     if (!(r.in(i) == r.dims)) return r.refuse("operands must have one shape");
 }
-constexpr void infer_rows_to_scalars(inference& r) {
+GRADUS_CARD_FUNCTION void infer_rows_to_scalars(inference& r) {
   infer_rows(r);
   if (r.dims.rank != 0) --r.dims.rank, r.dims.dims[r.dims.rank] = 0;
 }
-constexpr void infer_sparse_xent(inference& r) {
+GRADUS_CARD_FUNCTION void infer_sparse_xent(inference& r) {
   r.type = r.in_type(0), r.dims = r.in(0);
   if (!is_float(r.type)) return r.refuse("logits must be float32 or float64, got ", r.type);
   if (r.in_type(1) != int32 && r.in_type(1) != int64)
@@ -30,16 +30,16 @@ constexpr void infer_sparse_xent(inference& r) {
   if (r.count == 2) r.dims = rows;
 }
 // dims: {0 = rows, classes}
-constexpr void lower_rows(lowering& l) {
+GRADUS_CARD_FUNCTION void lower_rows(lowering& l) {
   const shape& s = l.in(0);
   l.dims[0] = 0, l.dims[1] = s.back();
   l.rows = count(s) / s.back();
 }
-constexpr void grad_softmax(backward&);
-constexpr void grad_log_softmax(backward&);
-constexpr void grad_softmax_xent(backward&);
-constexpr void grad_sparse_xent(backward&);
-constexpr void grad_softmax_grad(backward&);
+GRADUS_CARD_FUNCTION void grad_softmax(backward&);
+GRADUS_CARD_FUNCTION void grad_log_softmax(backward&);
+GRADUS_CARD_FUNCTION void grad_softmax_xent(backward&);
+GRADUS_CARD_FUNCTION void grad_sparse_xent(backward&);
+GRADUS_CARD_FUNCTION void grad_softmax_grad(backward&);
 }  // namespace detail
 
 namespace cards {
@@ -73,22 +73,22 @@ constexpr value sparse_softmax_cross_entropy(value logits, value labels) {
 }
 
 namespace detail {
-constexpr void grad_softmax(backward& b) { b.to(0, b.g.add(cards::softmax_grad, {b.dy, b.out()})); }
-constexpr void grad_log_softmax(backward& b) { b.to(0, b.g.add(cards::log_softmax_grad, {b.dy, b.out()})); }
+GRADUS_CARD_FUNCTION void grad_softmax(backward& b) { b.to(0, b.g.add(cards::softmax_grad, {b.dy, b.out()})); }
+GRADUS_CARD_FUNCTION void grad_log_softmax(backward& b) { b.to(0, b.g.add(cards::log_softmax_grad, {b.dy, b.out()})); }
 constexpr value column(value per_row) {
   shape s = per_row.dims();
   s.push(1);
   return reshape(per_row, s);
 }
-constexpr void grad_softmax_xent(backward& b) {
+GRADUS_CARD_FUNCTION void grad_softmax_xent(backward& b) {
   if (!b.wants(0)) return;
   const value difference = softmax(b.in(0)) - b.in(1), dy = column(b.dy);
   b.to(0, difference * dy);
 }
-constexpr void grad_sparse_xent(backward& b) {
+GRADUS_CARD_FUNCTION void grad_sparse_xent(backward& b) {
   if (b.wants(0)) b.to(0, b.g.add(cards::sparse_xent_grad, {b.in(0), b.in(1), b.dy}));
 }
-constexpr void grad_softmax_grad(backward& b) {  // z = y (dy - sum(dy y)), linear in dy
+GRADUS_CARD_FUNCTION void grad_softmax_grad(backward& b) {  // z = y (dy - sum(dy y)), linear in dy
   const value dz = b.dy, y = b.in(1);
   if (b.wants(0)) b.to(0, b.g.add(cards::softmax_grad, {dz, y}));
   if (b.wants(1)) {

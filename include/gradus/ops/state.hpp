@@ -8,22 +8,22 @@
 namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
-constexpr void infer_write(inference& r) {
+GRADUS_CARD_FUNCTION void infer_write(inference& r) {
   r.type = r.in_type(0), r.dims = r.in(0);
   if (r.g.nodes[r.operands[0].id].op != &variable_card) return r.refuse("operand 0 must be a variable");
   if (r.in_type(1) != r.type) return r.refuse("the value must be ", r.type, ", got ", r.in_type(1));
   if (!(r.in(1) == r.dims)) r.refuse("the value must be ", r.dims, ", got ", r.in(1));
 }
 // A sum is made in the variable's dtype, so that this is one to compute in.
-constexpr void infer_sum_into(inference& r) {
+GRADUS_CARD_FUNCTION void infer_sum_into(inference& r) {
   infer_write(r);
   refuse_no_numbers(r);
 }
-constexpr void infer_apply(inference& r) {
+GRADUS_CARD_FUNCTION void infer_apply(inference& r) {
   if (r.count == 2) return infer_write(r);
   r.type = r.in_type(0), r.dims = r.in(0);  // variable, values [n, ...], indices [n]
 }
-constexpr void infer_global_norm(inference& r) {
+GRADUS_CARD_FUNCTION void infer_global_norm(inference& r) {
   r.type = r.count == 0 ? float32 : r.in_type(0);
   for (int i = 1; i < r.count; ++i)
     if (r.in_type(i) != r.type) return r.refuse("gradients must have one dtype");
@@ -31,8 +31,10 @@ constexpr void infer_global_norm(inference& r) {
 struct loss_scale_attr {
   int type;
 };
-constexpr void infer_loss_scale(inference& r) { r.type = static_cast<dtype>(r.attributes<loss_scale_attr>().type); }
-constexpr void lower_write(lowering& l) { l.rows = count(l.out()); }
+GRADUS_CARD_FUNCTION void infer_loss_scale(inference& r) {
+  r.type = static_cast<dtype>(r.attributes<loss_scale_attr>().type);
+}
+GRADUS_CARD_FUNCTION void lower_write(lowering& l) { l.rows = count(l.out()); }
 }  // namespace detail
 
 namespace cards {

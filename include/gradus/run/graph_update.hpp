@@ -26,8 +26,8 @@ namespace detail {
 struct update_attr {
   int train_op, number;
 };
-constexpr void infer_begin(inference& r) { r.type = float64; }  // the global norm, where it is needed
-constexpr void infer_update(inference& r) {
+GRADUS_CARD_FUNCTION void infer_begin(inference& r) { r.type = float64; }  // the global norm, where it is needed
+GRADUS_CARD_FUNCTION void infer_update(inference& r) {
   if (r.count == 0 || r.g.nodes[r.operands[0].id].op != &variable_card) return r.refuse("operand 0 must be a variable");
   r.type = r.in_type(0), r.dims = r.in(0);
 }
