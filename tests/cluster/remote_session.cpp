@@ -1,6 +1,7 @@
 // costs: 300
 // A session whose graph runs on a server: what it computes, shares, keeps, and how it ends.
 #include <gradus/checkpoint/saver.hpp>
+#include <gradus/checkpoint/var_list.hpp>
 #include <gradus/cluster/remote_session.hpp>
 #include <gradus/codec/flat.hpp>
 #include <gradus/ops/elementwise.hpp>
@@ -160,4 +161,38 @@ TEST_CASE("a saver saves and restores variables of a server; what is written her
   s.mutable_variable("w").mutable_as<float>()[2] = 7;
   CHECK(s.run(w).as<float>()[2] == 7);
   CHECK(s.run(w).as<float>()[0] == 1);
+}
+
+TEST_CASE("a state list of a remote session that is taken once saves and restores what the server has then") {
+  serving at;
+  const testing::temp_dir place;
+  graph g;
+  const value v = g.variable("v", {1}, {.init = zeros}), w = g.variable("w", {1}, {.init = zeros});
+  const value add = assign_add(v, g.constant({1}, {1}));
+  remote_session s(target, g, at.from("one"), quick());
+  s.initialize();
+  state_list list;
+  s.remembers(list);
+  const state_list renamed_list = renamed(list, {{"other", "v"}});
+  saver<flat_binary> keeps, keeps_other;
+  const std::string file = place / "model", other = place / "other";
+  for (int k = 1; k <= 3; ++k) {
+    s.run(add);
+    keeps.save(list, file, k);
+  }
+  keeps_other.save(renamed_list, other, 1);
+  for (const int k : {1, 3, 2, 2, 1}) {
+    CAPTURE(k);
+    keeps.restore(list, text(file, "-", k, ".ckpt"));
+    CHECK(s.run(v).as<float>()[0] == static_cast<float>(k));
+    s.run(add);
+  }
+  keeps_other.restore(renamed_list, text(other, "-1.ckpt"));
+  CHECK(s.run(v).as<float>()[0] == 3);
+  // So does a view that was fetched once, each time that it is written to.
+  const tensor_view memory = s.mutable_variable("w");
+  for (int k = 1; k <= 3; ++k) {
+    memory.mutable_as<float>()[0] = static_cast<float>(k);
+    CHECK(s.run(w).as<float>()[0] == static_cast<float>(k));
+  }
 }

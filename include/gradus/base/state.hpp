@@ -81,6 +81,17 @@ protected:
   ~write_guard() = default;
 };
 
+// Entries of a list may be copies of values that are elsewhere (cluster/remote_session.hpp). Before their memory is
+// read by a save, or written by a restore, this makes it equal to those values; what is written then becomes the
+// values.
+class state_mirror {
+public:
+  virtual void refresh() = 0;
+
+protected:
+  ~state_mirror() = default;
+};
+
 class state_list {
 public:
   void tensor(std::string_view name, dtype type, const extents& dims, std::span<std::byte> bytes,
@@ -99,6 +110,20 @@ public:
     insert({std::string(name), dtype::uint8, {}, {}, &state, may_lack});
   }
 
+  // Lists what some entries are copies of. It must outlive the list's use, as their memory.
+  void mirrored_by(state_mirror& m) {
+    for (const state_mirror* known : mirrors_)
+      if (known == &m) return;
+    mirrors_.push_back(&m);
+  }
+  void mirrored_as(const state_list& other) {
+    for (state_mirror* m : other.mirrors_) mirrored_by(*m);
+  }
+  // Savers call this before they read or write the entries' memory.
+  void refresh() const {
+    for (state_mirror* m : mirrors_) m->refresh();
+  }
+
   const std::vector<state_entry>& entries() const { return entries_; }
   const state_entry* find(std::string_view name) const {
     for (const auto& e : entries_)
@@ -114,6 +139,7 @@ private:
     entries_.push_back(std::move(entry));
   }
   std::vector<state_entry> entries_;
+  std::vector<state_mirror*> mirrors_;
 };
 
 }  // namespace gradus

@@ -61,6 +61,7 @@ public:
     if (when_busy_ == back_pressure::skip && busy_) return raise_error(lock), ++skipped_, false;
     changed_.wait(lock, [this] { return !busy_; });
     raise_error(lock);
+    list.refresh();
     area_.begin(list);
     auto& content = area_.content();
     content.step = step, content.about = std::move(about);

@@ -42,6 +42,7 @@ GRADUS_BODY delta_chain extended(const delta_chain& chain, const named_snapshot&
 
 GRADUS_BODY owned_snapshot make_delta(const state_list& list, const row_tracker& marks, const delta_chain& chain,
                                       std::int64_t step, metadata about, bool copy) {
+  list.refresh();
   owned_snapshot out{{step, std::move(about), {}}};
   auto& records = out.content.records;
   for (const auto& e : list.entries()) {
@@ -219,6 +220,7 @@ namespace gradus::inline GRADUS_BUILD {
 GRADUS_BODY delta_chain restore_deltas(const state_list& list, const named_snapshot& base,
                                        std::span<const named_snapshot> deltas, const restore_options& options,
                                        std::string* warning) {
+  list.refresh();
   const auto merged = detail::merge(base, deltas);
   const named_snapshot& newest = deltas.empty() ? base : deltas.back();
   snapshot whole{newest.content->step, newest.content->about, {}};

@@ -80,6 +80,7 @@ GRADUS_BODY std::string load_blob(blob& state, const record& saved, std::int64_t
 }
 
 GRADUS_BODY std::string copy_into(const state_list& list, const snapshot& content, const restore_options& options) {
+  list.refresh();
   std::map<std::string_view, const record*> records;
   for (const auto& r : content.records) records.emplace(r.name, &r);
   std::vector<std::pair<blob*, std::vector<std::byte>>> loaded;

@@ -339,6 +339,7 @@ GRADUS_BODY std::string any_saver::free_name(std::string_view prefix, std::int64
 
 GRADUS_BODY std::vector<record> any_saver::records_of(const state_list& list,
                                                       std::vector<std::vector<std::byte>>& blobs) {
+  list.refresh();
   std::vector<record> records;
   records.reserve(list.entries().size());
   for (const auto& e : list.entries()) {

@@ -25,12 +25,14 @@ namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY state_list only(const state_list& list, const std::vector<std::string>& names) {
   state_list out;
+  out.mirrored_as(list);
   for (const auto& name : names) detail::copy_entry(out, detail::entry_named(list, name), name);
   return out;
 }
 
 GRADUS_BODY state_list renamed(const state_list& list, const std::map<std::string, std::string>& names) {
   state_list out;
+  out.mirrored_as(list);
   std::map<std::string_view, std::string_view> meant;
   for (const auto& [key, name] : names) {
     if (const auto [at, fresh] = meant.emplace(name, key); !fresh)

@@ -117,9 +117,11 @@ public:
   }
 
   // To be called once values are there, of a checkpoint or of initializers: the chief's values become those of all.
-  // Raises failed_precondition if it was called before, and for tasks that differ.
+  // A second call before the first step does nothing: a task that has restored the chief's checkpoint has those values.
+  // Raises failed_precondition after a step, and for tasks that differ.
   void enter() {
     if (ranks_ == nullptr) return;
+    if (has_entered_ && !has_stepped_) return;
     if (has_entered_)
       raise(status::failed_precondition,
             "the values of a task cannot be restored while its cluster trains on; start the cluster again");
@@ -151,8 +153,10 @@ public:
       const std::int64_t parts = here_->workers() * Alone::parts();
       or_fail([&] { sum(parts); });
       Alone::update_from_sums(parts);
+      has_stepped_ = true;
     }
   }
+  bool is_in_cluster() const { return ranks_ != nullptr; }
   // Returns true if the last call made no step, and none follows, because another worker has left.
   bool is_over() const { return is_over_; }
   void gather() {}  // all is here
@@ -166,7 +170,7 @@ private:
   all_reduce how_;
   cluster_fingerprint made_from_;
   rank_network* ranks_ = nullptr;  // null: this task trains alone
-  bool has_entered_ = false, is_over_ = false;
+  bool has_entered_ = false, has_stepped_ = false, is_over_ = false;
   std::int64_t behind_ = 0;
   int entered_with_ = 0;
   write_guard* guard_ = nullptr;

@@ -67,7 +67,7 @@ struct update_program {
   static auto serve_by(shard_settings s, Update update) {
     return [s = std::move(s), update = std::move(update)](message_network& network, std::uint32_t shard) {
       using store_type = update_store<Update, Device>;
-      store_type store({.shard = shard, .variables = s.variables, .divide_by = s.divide_by}, update);
+      store_type store({.shard = shard, .variables = s.variables, .divide_by = s.divide_by}, update, s.numbers);
       decider_options decides = s.decides;
       const auto log = network.repeats(s.of, decides, shard) ? std::nullopt : s.log;
       const auto opened = open_log(log, s.of, decides, shard);
@@ -116,9 +116,11 @@ public:
 
   // To be called once values are there, of a checkpoint or of initializers. The chief's values become the cluster's,
   // or, if the cluster has values already, the cluster's become this task's. Returns with the values of the step to go
-  // on with. Raises failed_precondition if it was called before, and for tasks that differ.
+  // on with; so does a second call before the first step, as a program that calls train several times makes it when it
+  // is started again. Raises failed_precondition after a step, and for tasks that differ.
   void enter() {
     if (here_->network() == nullptr) return;
+    if (node_ && !has_stepped_) return gather();
     if (node_)
       raise(status::failed_precondition,
             "the values of a task cannot be restored while its cluster trains on; start the cluster again");
@@ -146,16 +148,18 @@ public:
     if constexpr (sizeof...(Probe) != 0)
       raise(status::unimplemented,
             "profile: a cluster's task has no step of its own to look at; profile the model in one process");
-    else
+    else if (!is_over_)
       do {
         compute();
         node_->push(pushed_.by_shard(), pushed_.rest());
         const push_fate fate = node_->wait_for_push();
         if ((is_over_ = fate == push_fate::over)) return;
         next_step();
+        has_stepped_ = true;
         if (fate != push_fate::lost) return;  // else the batch is still here, and its gradient is in no update
       } while (true);
   }
+  bool is_in_cluster() const { return here_->network() != nullptr; }
   // Returns true if the last call made no step, and none follows, because workers have left and those that remain are
   // too few for a synchronous update.
   bool is_over() const { return is_over_; }
@@ -199,7 +203,8 @@ private:
   decider_options decides_;
   std::int64_t contributions_ = 0;  // of a synchronous round; 0: each push is an update
   std::int64_t behind_ = 0;
-  bool is_over_ = false, swapped_ = false;
+  std::int64_t round_ = -1, made_ = 0;  // how many gradients of the round of this step this worker has made
+  bool is_over_ = false, swapped_ = false, has_stepped_ = false;
   int entered_with_ = 0;
   write_guard* guard_ = nullptr;
   state_list list_;
@@ -258,7 +263,8 @@ private:
                             .variables = std::move(variables),
                             .divide_by = contributions_ != 0 ? contributions_ * Alone::parts() : 1,
                             .decides = decides_,
-                            .log = task_.log};
+                            .log = task_.log,
+                            .numbers = Alone::subnormals_here};
     std::vector<std::byte> recipe = to_bytes(settings);
     recipe.insert(recipe.end(), task_.policies.begin(), task_.policies.end());
     (void)&sent::known;
@@ -280,9 +286,17 @@ private:
         pushed_.send_ahead(piece, [this](std::uint32_t k, const auto& some) { node_->send_ahead(k, some); });
     };
     if (contributions_ != 0)
-      Alone::sum_gradients(here_->worker(), contributions_, see);
+      Alone::sum_gradients(own_part(), contributions_, see);
     else
       Alone::compute_gradients(see);
+  }
+  // Returns the number of this worker's gradient among those of the round, in their order (protocol/round.hpp), on
+  // which its random numbers depend. A round with backups takes whichever come, so that there it is the worker's
+  // number.
+  std::int64_t own_part() {
+    made_ = std::exchange(round_, Alone::global_step()) == Alone::global_step() ? made_ + 1 : 0;
+    const std::int64_t share = contributions_ % here_->workers() == 0 ? contributions_ / here_->workers() : 1;
+    return here_->worker() * share + (share > 1 ? made_ : 0);
   }
   void next_step() {
     const std::uint64_t step = node_->wait_for_step();

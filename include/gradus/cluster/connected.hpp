@@ -93,7 +93,7 @@ private:
   static constexpr bool is_shared =
       detail::of_update<Policy> || detail::is_of<kind::staleness, Policy>() ||
       detail::is_of<kind::recovery, Policy>() || detail::is_of<kind::microbatch, Policy>() ||
-      detail::is_of<kind::precision, Policy>();
+      detail::is_of<kind::precision, Policy>() || detail::is_of<kind::subnormals, Policy>();
 
   template <class Policy>
   static void describe_one(detail::cluster_task& t, std::size_t& number, const Policy& p) {

@@ -153,9 +153,9 @@ GRADUS_BODY void remote_session::look(std::span<const std::string_view> names) c
     known_[which[k]] = {detail::crc_of(v), v.initialized};
   }
 }
-GRADUS_BODY void remote_session::will_change() {
+GRADUS_BODY void remote_session::will_change(bool for_good) {
   const std::lock_guard lock(mirror_);
-  may_differ_ = true;
+  may_differ_ = true, handed_out_ = handed_out_ || for_good;
 }
 GRADUS_BODY void remote_session::send_changes() const {
   detail::write_call said;
@@ -163,8 +163,7 @@ GRADUS_BODY void remote_session::send_changes() const {
   std::vector<std::size_t> which;
   {
     const std::lock_guard lock(mirror_);
-    if (!may_differ_) return;
-    may_differ_ = false;
+    if (!std::exchange(may_differ_, handed_out_)) return;
     for (std::size_t i = 0; i < variables().size(); ++i) {
       const detail::resource_variable& v = *variables()[i];
       const known now{detail::crc_of(v), v.initialized};

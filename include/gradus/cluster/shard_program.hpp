@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "../base/subnormals.hpp"
 #include "hello.hpp"
 #include "plain_bytes.hpp"
 #include "protocol/staleness.hpp"
@@ -47,6 +48,7 @@ struct shard_settings {
   std::int64_t divide_by = 1;
   decider_options decides = {};
   std::optional<recovery::log> log = {};
+  subnormal_mode numbers = subnormal_mode::keep;
 };
 std::vector<std::byte> to_bytes(const shard_settings& s);
 // Raises data_loss for malformed bytes, resource_exhausted for variables that no machine can hold.

@@ -82,6 +82,7 @@ public:
     look({});
     will_change();
     core_.remembers(list);
+    if (state_mirror* m = mirror()) list.mirrored_by(*m);
   }
 
   // While the returned object lives, no run is between its first kernel and its last, in any session that shares these
@@ -123,8 +124,11 @@ protected:
   virtual void start_variables(std::uint64_t seed, std::span<const feed> feeds) = 0;
   // This is called before the memory of these variables is read, or whether they have values; an empty list means all.
   virtual void look(std::span<const std::string_view> /*variables*/) const {}
-  // This is called when that memory may have been written to by the time of the next call of a function of this class.
-  virtual void will_change() {}
+  // This is called when that memory may have been written to by the time of the next call of a function of this class,
+  // or, if `for_good`, by the time of any later call.
+  virtual void will_change(bool /*for_good*/ = false) {}
+  // Returns what brings the memory of the variables up to date; null where it is the variables.
+  virtual state_mirror* mirror() { return nullptr; }
   virtual void close_elsewhere() {}
   std::span<detail::resource_variable* const> variables() const { return core_.variables(); }
   // Returns the node that a fetch or a feed names. Raises not_found or invalid_argument.

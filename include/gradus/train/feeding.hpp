@@ -57,10 +57,15 @@ std::int64_t fill_feeds(Stepper& stepper, Dataset& data, feed_plan& plan) {
   return n;
 }
 
+// Raises failed_precondition where a task cannot know whether its input is the one that it has read from.
+void check_passing(std::int64_t batches, saved_input how);
 // Skips the batches that this task of a cluster had contributed before it was started again; its dataset starts from
-// the beginning, and would return them once more.
+// the beginning, and would return them once more. An input that is read from its beginning (saved_input::ignored) is
+// another one.
 template <class Steps, class Dataset>
-void pass_over(Steps& steps, Dataset& data, feed_plan& plan) {
+void pass_over(Steps& steps, Dataset& data, feed_plan& plan, saved_input how) {
+  if (how == saved_input::ignored) return;
+  check_passing(steps.batches_behind(), how);
   for (std::int64_t n = steps.batches_behind(); n > 0 && fill_feeds<mode::train>(steps, data, plan) != 0; --n) {
   }
 }

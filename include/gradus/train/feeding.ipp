@@ -73,4 +73,13 @@ GRADUS_BODY feed_plan match_feeds(std::span<const placeholder_info> wanted, cons
   return plan;
 }
 
+GRADUS_BODY void check_passing(std::int64_t batches, saved_input how) {
+  if (batches <= 0 || how != saved_input::if_it_fits) return;
+  raise(status::failed_precondition,
+        text("restore_input is if_it_fits, and this task of a cluster has contributed ", batches,
+             " batches: it has no checkpoint of its own, so it cannot know whether its input is the one that they came "
+             "from. Give every task saved_input::ignored, which reads another input from its beginning, or "
+             "saved_input::required, which goes on in the same input"));
+}
+
 }  // namespace gradus::detail

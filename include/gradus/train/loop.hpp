@@ -134,7 +134,8 @@ public:
     steps.initialize(settings_.seed);
     if constexpr (Composition::warm_starts)
       if (!found) start_warm(steps, list);
-    if constexpr (Composition::in_cluster) steps.enter();
+    if constexpr (Composition::in_cluster)  // reading looks at a checkpoint, not at the cluster
+      if (!only_reading) steps.enter();
     trusted_ = true;
     return found.has_value();
   }
@@ -150,6 +151,7 @@ public:
   }
   bool saves_other_way(bool higher_is_better) const { return detail::saves_other_way(decision_, higher_is_better); }
   void read_again_later() { trusted_ = false; }
+  saved_input restore_input() const { return settings_.restore_input; }
   void distrust_memory() {
     if (saved_step_ >= 0) trusted_ = false;
   }

@@ -58,7 +58,8 @@ public:
       try {
         plan_ = detail::match_feeds<mode::train>(sv.running_->steps, *data);
         sv.loop_.doubt(plan_.doubt);
-        if constexpr (Supervisor::composition::in_cluster) detail::pass_over(sv.running_->steps, *data, plan_);
+        if constexpr (Supervisor::composition::in_cluster)
+          detail::pass_over(sv.running_->steps, *data, plan_, sv.loop_.restore_input());
       } catch (...) {
         sv.close();
         throw;

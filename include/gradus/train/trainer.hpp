@@ -217,7 +217,8 @@ public:
   void warn(std::string_view line) { loop_.warn_of(line); }
   // Returns the bytes of training, at the batch size of the last step.
   memory_use memory() const { return stepper_.memory(); }
-  // Returns everything that a checkpoint of this trainer holds, except the input's position.
+  // Returns everything that a checkpoint of this trainer holds, except the input's position. In a cluster with
+  // parameter servers slots and averages are on the servers: here they are as they were at the last save.
   state_list state() {
     state_list list;
     stepper_.remembers(list);
@@ -260,6 +261,11 @@ private:
     if ((began >= last || more.is_over() || loop_.is_ended()) && !loop_.unsaved(began) &&
         !more.is_pending(began, last)) {
       if (began >= last) loop_.warn_of(detail::stood_there(began, last));
+      if constexpr (composition::in_cluster)  // a later call reads on, as after a restore of the input
+        if (!goes_on && began == last) {
+          auto feeds = matched_feeds<mode::train>(data);
+          detail::pass_over(stepper_, data, feeds, config_.restore_input);
+        }
       return;
     }
     try {
@@ -268,7 +274,7 @@ private:
       if (has_files()) loop_.open_log(stepper_, goes_on ? -1 : resumed ? began + 1 : 0);
       auto feeds = matched_feeds<mode::train>(data);
       if constexpr (composition::in_cluster)
-        if (!goes_on) detail::pass_over(stepper_, data, feeds);
+        if (!goes_on) detail::pass_over(stepper_, data, feeds, config_.restore_input);
       const auto fill = [&](stepper_type& s) { return detail::fill_feeds<mode::train>(s, data, feeds) != 0; };
       loop_.begin(stepper_, list);
       more.start(list, began);

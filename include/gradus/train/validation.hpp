@@ -52,7 +52,7 @@ struct train_validation {
   std::int64_t every_n_steps = 0;  // above 0
   stop_condition stop_when = {};   // by default nothing ends the training early
   // If true, a run that reached its last step, or that the rule ended, ends with the variables, slots and averages of
-  // its best evaluation; only the step is not put back. The last checkpoint holds them.
+  // its best evaluation; only the step is not put back. The last checkpoint holds them. Unimplemented in a cluster.
   bool restore_best = false;
   evaluate_options evaluation = {};  // of each evaluation; with `steps`, all read the same first batches
 };
@@ -107,6 +107,7 @@ struct validation_calls {
 void check_validation(const train_validation& v, const keep_best& kept, bool saves_other_way);
 // Raises invalid_argument for a schedule to which lower values are better where they are worse by the rule, or higher.
 [[noreturn]] void refuse_other_way(const stop_condition& c);
+[[noreturn]] void refuse_best_in_cluster();
 
 class validated_steps {
 public:
@@ -176,6 +177,8 @@ void trainer<Source, Policies...>::train(Dataset&& data, const validated_train_o
   if (validation_ == nullptr) validation_ = std::make_shared<detail::validation_state>();
   const train_validation& v = options.validation;
   detail::validation_calls calls;
+  if constexpr (composition::in_cluster)
+    if (v.restore_best && stepper_.is_in_cluster()) detail::refuse_best_in_cluster();
   detail::check_validation(v, config_.keep_checkpoint_best, loop_.saves_other_way(v.stop_when.higher_is_better));
   calls.evaluate = [&] {
     loop_.settle_saves();                         // they read the validation's state, which is about to change

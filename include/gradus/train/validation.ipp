@@ -96,6 +96,14 @@ GRADUS_BODY void refuse_other_way(const stop_condition& c) {
              "\" is; give both one direction (plateau_mode::", c.higher_is_better ? "max" : "min", ")"));
 }
 
+GRADUS_BODY void refuse_best_in_cluster() {
+  raise(
+      status::unimplemented,
+      "validation.restore_best: the best values would be put back in this task alone, and the cluster would go on with "
+      "those of its last step. Leave it out, keep the best checkpoint (run_config::keep_checkpoint_best) and read that "
+      "one, or train in one process");
+}
+
 GRADUS_BODY void check_validation(const train_validation& v, const keep_best& kept, bool saves_other_way) {
   const stop_condition& c = v.stop_when;
   if (saves_other_way)

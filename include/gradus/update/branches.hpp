@@ -48,14 +48,26 @@ struct branches_of<multi<Groups...>, Schedule, Clip, Average, Scaled> {
 template <class Rule>
 using one_rule_fits = std::conditional_t<is_multi<Rule>::value, std::true_type, rule_fits<Rule>>;
 
-// A state list in which scalars carry the name of their group.
+// A state list in which scalars carry the name of their group, "group_1/beta1_power". The name is made without a heap,
+// for boards.
 template <class List>
 struct group_list {
   List& list;
   std::size_t group;
   template <class T>
   void scalar(std::string_view name, T& x) {
-    list.scalar(text("group_", group, "/", name), x);
+    char all[128];
+    constexpr std::string_view begins = "group_";
+    char digits[20];
+    std::size_t n = 0, at = 0;
+    for (std::size_t k = group; n == 0 || k != 0; k /= 10) digits[n++] = static_cast<char>('0' + k % 10);
+    if (begins.size() + n + 1 + name.size() > sizeof all)
+      raise(status::invalid_argument, "the name of a rule's scalar has at most 100 characters; shorten it");
+    for (char c : begins) all[at++] = c;
+    while (n != 0) all[at++] = digits[--n];
+    all[at++] = '/';
+    for (char c : name) all[at++] = c;
+    list.scalar(std::string_view(all, at), x);
   }
 };
 
