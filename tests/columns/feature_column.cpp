@@ -57,5 +57,7 @@ TEST_CASE("what a row of columns refuses") {
         }) == "feature_columns: 2 examples of 1 numbers: expected room for 2, found 3");
   const feature_columns both{numeric_column("a"), indicator_column(categorical_column_with_hash_bucket("a", 5))};
   CHECK(refusal_of([&] { both.needs(); }) ==
-        "columns want the feature \"a\" as float32 [1], and as string, any number of them");
+        "columns want the feature \"a\" as float32 [1], and as string, any number of them; let a map copy the feature "
+        "under another name for one of them, or, in a cross, take a column of it (bucketized_column, "
+        "categorical_column_with_identity) in place of its name");
 }

@@ -1,5 +1,8 @@
 #include <gradus/columns/feature_layout.hpp>
 #include <gradus/columns/parse_example_spec.hpp>
+#include <gradus/input/batch.hpp>
+#include <gradus/input/map.hpp>
+#include <gradus/input/memory.hpp>
 
 #include <doctest/doctest.h>
 
@@ -159,6 +162,36 @@ TEST_CASE("a default that is NaN is one default") {
       invalid_argument);
 }
 
+TEST_CASE("an integer feature of two columns: both ways that the refusal names give the ids of TensorFlow's chain") {
+  const std::vector<std::int64_t> towns{5, 6}, days{3, 1};
+  const auto id_of = [](std::initializer_list<std::uint64_t> prints) {
+    std::uint64_t h = 0xDECAFCAFFE;
+    for (const auto p : prints) h = chain_fingerprints(h, p);
+    return static_cast<std::int64_t>(h % 100);
+  };
+  const auto ids_of = [](const feature_layout& layout, auto data, const char* column) {
+    auto batches = std::move(data).batch(2).map(layout.parts(), layout);
+    datum d;
+    REQUIRE(batches.next(d));
+    const auto ids = d.values<std::int64_t>(text(column, "/ids"));
+    return std::vector<std::int64_t>(ids.begin(), ids.end());
+  };
+  const auto day = categorical_column_with_identity("day", 7);
+  const auto data = from_spans("town", towns, extents{}, "day", days);
+  CHECK(refusal_of([&] {
+          feature_layout({.linear_model = {day, crossed_column({"town", "day"}, 100)}});
+        }).starts_with("columns want the feature \"day\" as int64"));
+  const feature_layout by_column({.linear_model = {day, crossed_column({"town", day}, 100)}});
+  CHECK(ids_of(by_column, data, "day_X_town") == std::vector{id_of({3, 5}), id_of({1, 6})});
+  const feature_layout by_copy({.linear_model = {numeric_column("day"), crossed_column({"town", "date"}, 100)}});
+  const components copied{{"town", int64, {}}, {"day", int64, {}}, {"date", int64, {}}};
+  const auto copy = [](const datum& from, datum& to) {
+    to.set("town", from.value<std::int64_t>("town"));
+    to.set("day", from.value<std::int64_t>("day")), to.set("date", from.value<std::int64_t>("day"));
+  };
+  CHECK(ids_of(by_copy, data.map(copied, copy), "date_X_town") == std::vector{id_of({5, 3}), id_of({6, 1})});
+}
+
 TEST_CASE("what a layout refuses") {
   const auto x = categorical_column_with_hash_bucket("x", 10), again = categorical_column_with_hash_bucket("x", 20);
   CHECK(refusal_of([] { feature_layout({}); }) == "feature_layout: expected columns, found none");
@@ -181,7 +214,9 @@ TEST_CASE("what a layout refuses") {
   feature_layout({.input_layer = {plain}, .linear_model = {numeric_column("n")}});
   CHECK(refusal_of([&] {
           feature_layout({.linear_model = {numeric_column("y")}, .keep = {{"y", float32, {}}}});
-        }) == "feature_layout: \"y\" would be two components; rename the one that is kept");
+        }) ==
+        "feature_layout: \"y\" would be two components; rename the one that is kept, or let a map copy it "
+        "under another name and keep the copy");
   const feature_layout layout(
       {.input_layer = {numeric_column("n")}, .linear_model = {x}, .keep = {{"label", float32, {}}}});
   const auto refused = [&](auto fill) {

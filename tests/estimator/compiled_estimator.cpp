@@ -52,6 +52,28 @@ TEST_CASE("the bits of a trainer with the same policies") {
   CHECK(std::filesystem::is_directory(dir.path() + "/eval_first"));
 }
 
+TEST_CASE(
+    "a later call of a process reads from the beginning, the first call of another process on from the position") {
+  testing::temp_dir dir, other;
+  const auto make = [&] {
+    return make_estimator<line>(gradient_descent{.rate = 0.01},
+                                run_config{.model_dir = dir.path(), .tf_random_seed = 3});
+  };
+  {
+    auto e = make();
+    e.train(endless, {.steps = 3}), e.train(endless, {.steps = 3});
+  }
+  auto again = make();
+  again.train(endless, {.steps = 3});
+  auto t =
+      make_trainer<line>(gradient_descent{.rate = 0.01}, run_config{.model_dir = other.path(), .tf_random_seed = 3});
+  auto first = endless(), second = endless();
+  t.train(first, {.max_steps = 3});
+  t.train(second, {.max_steps = 6}), t.train(second, {.max_steps = 9});
+  CHECK(run_files::difference(run_files::newest_checkpoint(posix{}, dir.path()),
+                              run_files::newest_checkpoint(posix{}, other.path())) == "");
+}
+
 TEST_CASE("predictions: examples, a key, batches; lazily") {
   testing::temp_dir dir;
   auto e = make_estimator<line>(adam{}, run_config{.model_dir = dir.path()});

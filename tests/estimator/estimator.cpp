@@ -8,6 +8,7 @@
 #include <gradus/ops/metric.hpp>
 #include <gradus/summary/reader.hpp>
 #include <gradus/testing/hand_tasks.hpp>
+#include <gradus/train/hooks/early_stopping_hook.hpp>
 #include <gradus/train/run_environment.hpp>
 #include <gradus/train/saved_model.hpp>
 
@@ -832,6 +833,29 @@ TEST_CASE("the signatures of an export: one is the default, of several one must 
   CHECK_THROWS_WITH_AS(several.export_saved_model(base.path(), serving), doctest::Contains("Multiple export_outputs"),
                        invalid_argument);
   CHECK_FALSE(named_one.export_saved_model(base.path() + "/named", serving).empty());
+}
+
+TEST_CASE("early stopping in a folder that it began; a folder that began without it is refused") {
+  const testing::temp_dir dir, plain;
+  int looks = 0;
+  const auto stops = [&](int at) {
+    return make_early_stopping_hook([&looks, at] { return ++looks == at; }, {.run_every_steps = 1});
+  };
+  estimator e(line::model, {.model_dir = dir.path()});
+  e.train(line::endless, {.steps = 5, .hooks = {stops(2)}});
+  CHECK(e.get_variable_value("global_step").as<std::int64_t>()[0] == 2);
+  CHECK(e.get_variable_value("w").as<float>()[0] == Approx(line::fitted(2).w));
+  CHECK(e.get_variable_value("signal_early_stopping/STOP").as<bool>()[0]);
+  looks = 0;
+  e.train(line::endless, {.steps = 3, .hooks = {stops(9)}});  // the chief decides anew
+  CHECK(e.get_variable_value("w").as<float>()[0] == Approx(line::fitted(2).train(3).w));
+  CHECK(e.evaluate(line::once)["loss"] > 0);
+
+  estimator without(line::model, {.model_dir = plain.path()});
+  without.train(line::endless, {.steps = 1});
+  CHECK(message_of([&] {
+          without.train(line::endless, {.steps = 1, .hooks = {stops(9)}});
+        }).find("signal_early_stopping/STOP") != std::string::npos);
 }
 
 TEST_CASE("device_fn of the configuration gives devices to the nodes of the training graph, the global step first") {

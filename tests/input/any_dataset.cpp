@@ -5,6 +5,7 @@
 using namespace data_tests;
 
 #include <gradus/input/dataset.hpp>
+#include <gradus/input/generator.hpp>
 
 TEST_CASE("any dataset, elements or batches") {
   any_dataset d = range_dataset(7);
@@ -24,6 +25,26 @@ TEST_CASE("any dataset, elements or batches") {
   d = range_dataset(3).prefetch(1);
   CHECK(message_of(status::failed_precondition, [&] { any_dataset copy = d; }).find("cannot be copied") !=
         std::string::npos);
+}
+
+TEST_CASE("it has the policy for external state of the dataset that it holds") {
+  const auto counting = [] {
+    return from_generator(scalar,
+                          [] { return [k = 0](datum& e) mutable { return e.set(0, std::int64_t{k++}), true; }; });
+  };
+  std::vector<std::byte> at;
+  std::string said;
+  const auto log = [&](std::string_view line) { said = line; };
+  any_batches b = counting().batch(2).on_external_state(external_state_policy::ignore);
+  const any_batches copy = b;
+  any_dataset stacked = b, element = counting().on_external_state(external_state_policy::warn, log);
+  CHECK_NOTHROW((b.save(at), copy.save(at), stacked.save(at), element.save(at)));
+  CHECK(said.find("from_generator; restored, it may continue differently") != std::string::npos);
+  const any_batches none = counting().batch(2);
+  CHECK_THROWS_AS(none.save(at), failed_precondition);
+  // The policy is of the last stage: a stage behind it has its own.
+  const auto longer = std::move(b).take(3);
+  CHECK_THROWS_AS(longer.save(at), failed_precondition);
 }
 
 TEST_CASE("positions") {

@@ -1,6 +1,7 @@
 #include <gradus/input/cache.hpp>
 
 #include <gradus/input/dataset.hpp>
+#include <gradus/input/generator.hpp>
 #include <gradus/input/map.hpp>
 #include <gradus/testing/temp_dir.hpp>
 
@@ -9,6 +10,7 @@
 #include <bit>
 #include <csignal>
 #include <cstdlib>
+#include <cstring>
 
 #include "data.hpp"
 
@@ -55,6 +57,64 @@ TEST_CASE("an iteration that was left is forgotten") {
     CHECK(all_of(std::move(d)) == ints{0, 2, 4, 6, 8, 10});
     CHECK(reads == 8);
   }
+}
+
+TEST_CASE("behind a stage that reads ahead, too, the source is read once") {
+  const ints thrice{0, 2, 4, 6, 8, 10, 0, 2, 4, 6, 8, 10, 0, 2, 4, 6, 8, 10};
+  for (const std::int64_t ahead : {1, 2, 9}) {
+    int reads = 0;
+    CHECK(all_of(counted(reads).cache().prefetch(ahead).repeat(3)) == thrice);
+    CHECK(reads == 6);
+  }
+  // A generator that goes on where it was shows a second reading in the elements.
+  std::int64_t made = 0;
+  auto counts = from_generator(scalar, [&made] {
+    return [&made, left = 3](datum& e) mutable { return left-- > 0 && (e.set(0, made++), true); };
+  });
+  CHECK(all_of(std::move(counts).cache().prefetch(2).repeat(3)) == ints{0, 1, 2, 0, 1, 2, 0, 1, 2});
+  int reads = 0;
+  auto left = counted(reads).cache().prefetch(1);
+  datum e;
+  left.next(e), left.next(e);
+  left.rewind();
+  CHECK(all_of(std::move(left)) == ints{0, 2, 4, 6, 8, 10});
+  resumes([] { return range_dataset(7).shuffle(7, 1).cache().prefetch(2).repeat(3); });
+  resumes([] { return range_dataset(7).batch(2).cache().prefetch(2).repeat(3); });
+}
+
+TEST_CASE("a position among batches is refused by batches of another size") {
+  const auto after = [](any_batches d, int batches) {
+    datum e;
+    for (; batches > 0; --batches) d.next(e);
+    std::vector<std::byte> at;
+    d.save(at);
+    return at;
+  };
+  const auto make = [](std::int64_t n) { return range_dataset(40).batch(n).cache(); };
+  for (const int batches : {1, 3, 12}) {
+    any_batches other = make(8);
+    const std::string said = message_of(status::data_loss, [&] { other.load(after(make(4), batches)); });
+    CHECK(said.find("of 4 elements each, and this input has batches of 8; give it batches of that size") !=
+          std::string::npos);
+    CHECK(all_of(std::move(other)).size() == 40);
+  }
+  any_batches same = make(4), unread = make(8);
+  same.load(after(make(4), 3));
+  unread.load(after(make(4), 0));
+  CHECK(lists_of(std::move(same))[0] == ints{12, 13, 14, 15});
+  CHECK(lists_of(std::move(unread))[0] == ints{0, 1, 2, 3, 4, 5, 6, 7});
+  // Version 0.5.0 wrote no size: its position is behind the definition "range(0, 40, 1).batch.cache" or the like.
+  std::vector<std::byte> old = after(make(4), 3);
+  std::int64_t definition, state;
+  std::memcpy(&definition, old.data(), sizeof definition);
+  std::byte* const number = old.data() + sizeof definition + definition;
+  std::memcpy(&state, number, sizeof state);
+  CHECK(state == 2 * 4);
+  state = 0;
+  std::memcpy(number, &state, sizeof state);
+  any_batches before = make(4);
+  before.load(old);
+  CHECK(lists_of(std::move(before))[0] == ints{12, 13, 14, 15});
 }
 
 TEST_CASE("the order is kept, too") {

@@ -60,7 +60,9 @@ GRADUS_BODY void join_needs(std::vector<feature_need>& into, std::vector<feature
       raise(status::invalid_argument,
             text("columns want the feature \"", n.key, "\" as ", name_of(same->kind),
                  same->ragged ? ", any number of them" : text(' ', to_text(same->dims)), ", and as ", name_of(n.kind),
-                 n.ragged ? ", any number of them" : text(' ', to_text(n.dims))));
+                 n.ragged ? ", any number of them" : text(' ', to_text(n.dims)),
+                 "; let a map copy the feature under another name for one of them, or, in a cross, take a column of it "
+                 "(bucketized_column, categorical_column_with_identity) in place of its name"));
     else
       same->one_default = same->one_default && same_defaults(same->default_value, n.default_value);
   }

@@ -103,8 +103,9 @@ GRADUS_BODY feature_layout::feature_layout(feature_layout_settings s) : s_(std::
   for (std::size_t i = 0; i < parts_.size(); ++i)
     for (std::size_t k = 0; k < i; ++k)
       if (parts_[i].name == parts_[k].name)
-        raise(status::invalid_argument,
-              text("feature_layout: \"", parts_[i].name, "\" would be two components; rename the one that is kept"));
+        raise(status::invalid_argument, text("feature_layout: \"", parts_[i].name,
+                                             "\" would be two components; rename the one that is kept, or let a "
+                                             "map copy it under another name and keep the copy"));
 }
 
 GRADUS_BODY std::int64_t feature_layout::room(const categorical_column& c) const {

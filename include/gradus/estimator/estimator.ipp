@@ -48,15 +48,19 @@ public:
   using maker = std::function<std::unique_ptr<base_session>()>;
   using filler = std::function<bool(base_session&)>;  // returns false if there is no checkpoint
 
-  estimator_creator(maker open, graph& g, std::shared_ptr<scaffold> parts, filler restore,
+  estimator_creator(maker open, graph& g, std::uint64_t seed, std::shared_ptr<scaffold> parts, filler restore,
                     std::function<void(base_session&)> warm_start, task_system t)
       : open_(std::move(open)),
         g_(&g),
+        seed_(seed),
         parts_(std::move(parts)),
         restore_(std::move(restore)),
         warm_start_(std::move(warm_start)),
         tasks_(std::move(t)) {}
   std::unique_ptr<base_session> create_session() override {
+    // The hooks have begun, so the op initializes their variables too.
+    if (!parts_->init_op())  // finalize looks for one in the collection
+      scaffold::get_or_default(*g_, collection::init_op, [this] { return global_variables_initializer(*g_, seed_); });
     parts_->finalize(*g_);
     return session_manager({.local_init_op = parts_->local_init_op(),
                             .ready_op = parts_->ready_op(),
@@ -69,6 +73,7 @@ public:
 private:
   maker open_;
   graph* g_;
+  std::uint64_t seed_;
   std::shared_ptr<scaffold> parts_;
   filler restore_;
   std::function<void(base_session&)> warm_start_;
@@ -82,11 +87,8 @@ private:
   }
 };
 
-GRADUS_BODY std::shared_ptr<scaffold> parts_of(const estimator_spec& spec, graph& g, std::uint64_t seed) {
-  auto parts = spec.scaffold != nullptr ? spec.scaffold : std::make_shared<scaffold>();
-  if (!parts->init_op())  // finalize looks for one in the collection
-    scaffold::get_or_default(g, collection::init_op, [&] { return global_variables_initializer(g, seed); });
-  return parts;
+GRADUS_BODY std::shared_ptr<scaffold> parts_of(const estimator_spec& spec) {
+  return spec.scaffold != nullptr ? spec.scaffold : std::make_shared<scaffold>();
 }
 
 GRADUS_BODY bool shows(graph& g, std::string_view tag) {
@@ -272,7 +274,7 @@ GRADUS_BODY estimator::built estimator::build(gradus::mode m, const input_functi
   b.spec = model_fn_({b.input->features(), b.input->labels(), m, o_.config});
   validate(b.spec, m, *b.g);
   if (b.spec.loss && b.spec.loss.dims().rank != 0) b.spec.loss = reshape(b.spec.loss, {});
-  b.parts = detail::parts_of(b.spec, *b.g, o_.config.tf_random_seed);
+  b.parts = detail::parts_of(b.spec);
   return b;
 }
 
@@ -399,7 +401,7 @@ GRADUS_BODY estimator& estimator::train(const input_function& input_fn, const es
     return found.has_value();
   };
   detail::estimator_creator creator(
-      [&] { return o_.sessions(g, b.spec.optimizers); }, g, b.parts, restore,
+      [&] { return o_.sessions(g, b.spec.optimizers); }, g, c.tf_random_seed, b.parts, restore,
       detail::warm_starter(o_.warm_start_from, g, [this](const std::string& l) { say(l); }), o_.tasks);
   const detail::pointed_to_while at_work(running_, &b.input->batches());
   std::int64_t runs = 0;
@@ -532,6 +534,7 @@ GRADUS_BODY detail::estimator_creator estimator::creator_of(built& b, const std:
   };
   return {[this, &b] { return o_.sessions(*b.g, b.spec.optimizers); },
           *b.g,
+          o_.config.tf_random_seed,
           b.parts,
           restore,
           detail::warm_starter(o_.warm_start_from, *b.g, [this](const std::string& l) { say(l); }),
@@ -549,7 +552,7 @@ GRADUS_BODY estimator::built estimator::build_to_export(gradus::mode m, const se
   b.spec = model_fn_({in.features, in.labels, m, o_.config});
   validate(b.spec, m, *b.g);
   if (b.spec.loss && b.spec.loss.dims().rank != 0) b.spec.loss = reshape(b.spec.loss, {});
-  b.parts = detail::parts_of(b.spec, *b.g, o_.config.tf_random_seed);
+  b.parts = detail::parts_of(b.spec);
   return b;
 }
 

@@ -32,7 +32,8 @@ public:
   estimator_input_hook(estimator& est, std::string_view policy)
       : estimator_input_hook(est, parse_external_state_policy(policy)) {}
 
-  // Raises failed_precondition outside of a call of the estimator.
+  // Raises failed_precondition outside of a call of the estimator, and for an input that depends on state outside its
+  // position if the policy is fail.
   void begin();
   // Moves the input to its saved position before the first read.
   void after_create_session(hooked_session& s) {

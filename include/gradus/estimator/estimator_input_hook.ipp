@@ -11,6 +11,12 @@ GRADUS_BODY void estimator_input_hook::begin() {
     raise(
         status::failed_precondition,
         "estimator_input_hook: the estimator reads no input now; give the hook to est.train(input_fn, {.hooks = ...})");
+  const std::string outside = batches->external_state();
+  if (options_.external_state == external_state_policy::fail && !outside.empty())
+    raise(status::failed_precondition,
+          text("estimator_input_hook: the input depends on state outside its position: ", outside,
+               "; give external_state_policy::ignore, or warn, as the hook's second argument if a training that is "
+               "started again may continue differently"));
   saves_ = std::make_shared<checkpoint_input_pipeline_hook<>>(options_);
   saves_->add("input", *batches);
   saves_->begin();

@@ -28,6 +28,7 @@ public:
     using held = std::remove_cvref_t<D>;
     static_assert(dataset<held>, "gradus: a dataset has what stage.hpp lists");
     static_assert(!Batched || batched_dataset<held>, "gradus: expected a batched dataset here; end it with .batch(n)");
+    if constexpr (std::is_base_of_v<composable<held>, held>) this->take_rule_of(d);
     body_ = std::make_unique<body<held>>(std::forward<D>(d));
   }
   any_units(any_units&&) = default;

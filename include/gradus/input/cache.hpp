@@ -13,10 +13,12 @@
 // next iteration fills the cache anew.
 //
 // A position does not hold the kept elements, but the source's position when filling began: restoring it reads the
-// source again up to the same place, unless the file is whole.
+// source again up to the same place, unless the file is whole, or what is in memory was read from that position. The
+// position of a cache of batches counts batches, so batches of another size refuse it.
 #pragma once
 #include "../base/build.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <functional>
@@ -153,10 +155,11 @@ public:
     source_.define(to);
     to += file_ == nullptr ? ".cache" : ".cache(file)";
   }
-  // The position is: whether the cache is full, the number of kept elements, the number of the next element, and the
-  // source's position when filling began.
+  // The position is: whether the cache is full (1) plus, if it has batches, twice batch_size(); the number of kept
+  // elements, the number of the next element, and the source's position when filling began. Earlier versions wrote no
+  // batch size.
   void write(position_writer& to) const {
-    to.number(full_ ? 1 : 0);
+    to.number((full_ ? 1 : 0) + (full_ || count_ > 0 ? 2 * batch_rows() : 0));
     to.number(count_);
     to.number(next_);
     std::vector<std::byte> now;
@@ -168,16 +171,27 @@ public:
   }
   void read(position_reader& from) {
     constexpr auto most = std::numeric_limits<std::int64_t>::max();
-    const bool full = from.number(0, 1, "whether the cache is full") == 1;
+    const auto state = from.number(0, Batched ? most : 1, "whether the cache is full");
+    const bool full = state % 2 == 1;
     const auto count = from.number(0, most, "the elements in the cache");
     const auto next = from.number(file_ == nullptr && !full ? count : 0, file_ == nullptr ? count : most,
                                   "the next element of the cache");
     const auto size = from.number(0, most, "the length of the source's position");
     const auto at = from.bytes(static_cast<std::uint64_t>(size), "the position where the cache began");
+    if (const auto rows = state / 2; rows != 0 && rows != batch_rows())
+      raise(status::data_loss, text("the saved input position is among the batches of a cache, of ", rows,
+                                    " elements each, and this input has batches of ", batch_rows(),
+                                    "; give it batches of that size, or cache the elements, before batch"));
     position_reader source(at, from.apply());
     source_.read(source);
     if (source.left() != 0) raise(status::data_loss, "the saved input position is damaged: the cache's source");
     if (!from.apply()) return;
+    // A stage that read ahead comes back: what is kept began at the same place.
+    if (full_ && file_ == nullptr && begin_ && std::equal(at.begin(), at.end(), begin_->begin(), begin_->end()) &&
+        (full ? count == count_ : count <= count_)) {
+      next_ = next;
+      return;
+    }
     forget();
     std::string why;
     full_ = file_ != nullptr && file_->whole(why);
@@ -196,6 +210,12 @@ public:
   }
 
 private:
+  std::int64_t batch_rows() const {
+    if constexpr (Batched)
+      return source_.batch_size();
+    else
+      return 0;
+  }
   void open_file() {
     if (path_.empty()) return;
     file_ = std::make_unique<detail::cache_file>(path_, unit_spec_);

@@ -10,7 +10,9 @@ GRADUS_BODY void external_state_rule::allow(const std::string& outside) const {
   const auto about = text("the input depends on state outside its position: ", outside);
   if (policy == external_state_policy::fail)
     raise(status::failed_precondition,
-          text(about, "; say on_external_state(external_state_policy::ignore) if it may continue differently"));
+          text(about,
+               "; say on_external_state(external_state_policy::ignore), or, where a hook saves it, give the hook this "
+               "policy, if it may continue differently"));
   log(text(about, "; restored, it may continue differently"));
 }
 

@@ -355,8 +355,15 @@ public:
 protected:
   composable() = default;
   ~composable() = default;
+  // Takes the policy of on_external_state from the dataset that this one will hold.
+  template <class Other>
+  void take_rule_of(const composable<Other>& held) {
+    rule_ = held.rule_;
+  }
 
 private:
+  template <class>
+  friend class composable;
   static constexpr std::int64_t one_element = -1;
 
   Self& self() { return static_cast<Self&>(*this); }

@@ -48,6 +48,23 @@ TEST_CASE("canned_input: columns, weights as they are, labels of texts as number
   CHECK(rows["examples"].dims == extents{3});
 }
 
+TEST_CASE("canned_input: weights that are also a numeric column") {
+  const any_head head = binary_class_head({.weight_column = "w"});
+  const std::vector<std::int32_t> whole{1, 2, 3}, classes{0, 1, 0};
+  const auto data = from_spans("w", whole, extents{}, "y", classes);
+  const numeric_column plain("w"), scaled("w", {.normalizer_fn = [](float v) { return v / 2; }});
+  const feature_layout_settings dense{.input_layer = {plain}}, linear{.linear_model = {plain}};
+  const feature_layout_settings other{.input_layer = {scaled}}, ids{.linear_model = {bucketized_column(scaled, {2})}};
+  for (const auto* settings : {&dense, &linear}) {
+    const datum d = read_by(head, settings, data, {"y"});
+    CHECK(names(d) == std::vector<std::string>{"w", "y"});
+    CHECK(read(d["w"]) == std::vector<double>{1, 2, 3});
+  }
+  CHECK(names(read_by(head, &ids, data, {"y"})) == std::vector<std::string>{"w_bucketized/ids", "w", "y"});
+  refuses("the weight_column \"w\" is also a numeric_column with a normalizer_fn or a default_value; let a map copy",
+          [&] { read_by(head, &other, data, {"y"}); });
+}
+
 TEST_CASE("canned_input: labels that are numbers are looked at, and stay what they are") {
   const std::vector<std::int32_t> classes{0, 2, 1};
   const std::vector<double> fractions{0, 0.25, 1};

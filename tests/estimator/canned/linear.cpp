@@ -45,6 +45,9 @@ TEST_CASE("N2 two examples, and weights") {
   const auto found = weighted.evaluate(examples{{1, 1}, {10, 10}, {1, 2}});
   CHECK(found["loss"] == 27);
   CHECK(found["average_loss"] == 9);
+  // The weights are the feature of the column as well: 1 (13 - 10)^2 + 2 (24 - 10)^2.
+  auto by_itself = line(dir.path(), "x");
+  CHECK(by_itself.evaluate(examples{{1, 2}, {10, 10}, {}})["loss"] == 401);
 }
 
 TEST_CASE("N4 a linear classifier of two classes") {

@@ -70,6 +70,25 @@ GRADUS_BODY void label_reader::read(const const_tensor_view& from, tensor_view t
   if (from.size_bytes() != 0) std::memcpy(to.mutable_data(), from.data, from.size_bytes());
 }
 
+// Returns whether a numeric column gives these weights: a component of their name with the numbers of the data.
+GRADUS_BODY bool gives_weights(const feature_layout_settings* layout, const std::string& weights) {
+  bool found = false;
+  const auto look_at = [&](const numeric_column* c) {
+    if (c == nullptr || c->name() != weights) return;
+    if (!c->same_as(numeric_column(weights, {.shape = c->dims()})))
+      raise(status::invalid_argument,
+            text("the weight_column \"", weights,
+                 "\" is also a numeric_column with a normalizer_fn or a default_value; let a map copy the feature "
+                 "under another name, and make the copy the weight_column"));
+    found = true;
+  };
+  if (layout == nullptr) return false;
+  for (const dense_column& c : layout->input_layer) look_at(c.numeric());
+  for (const linear_column& c : layout->linear_model)
+    if (c.dense() != nullptr) look_at(c.dense()->numeric());
+  return found;
+}
+
 // The function that the stage calls for each batch.
 struct canned_stage {
   std::optional<feature_layout> layout;
@@ -114,7 +133,7 @@ GRADUS_BODY estimator_input canned_input(estimator_input in, gradus::mode m, con
   };
   detail::canned_stage stage;
   if (const std::string w = head.weight_column(); !w.empty())
-    if (const auto c = find(w); c != spec.end()) stage.kept.push_back(*c);
+    if (const auto c = find(w); c != spec.end() && !detail::gives_weights(layout, w)) stage.kept.push_back(*c);
   if (layout != nullptr) {
     feature_layout_settings s = *layout;
     s.keep = stage.kept;
