@@ -63,13 +63,25 @@ TEST_CASE("bundle_names: powers there and back are what they were") {
     CHECK(values<double>(s.content, "beta1_power")[0] == first);
     CHECK(values<double>(s.content, "beta2_power")[0] == second);
   }
-  // Of other betas than was said: rounded, and widened.
+  // Of other betas than was said: the notes keep the double, as long as the float beside it is the one written.
   state s;
   s.scalar("beta1_power", 0.123456789012345).scalar("beta2_power", 0.75);
   tensorflow_names{}.to_tensorflow(s.content, s.owned);
   CHECK(values<float>(s.content, "beta1_power")[0] == 0.123456789012345f);
   tensorflow_names{}.from_tensorflow(s.content, s.owned);
-  CHECK(values<double>(s.content, "beta1_power")[0] == static_cast<double>(0.123456789012345f));
+  CHECK(values<double>(s.content, "beta1_power")[0] == 0.123456789012345);
+  CHECK(s.content.about.empty());
+  tensorflow_names{.scope = "training"}.to_tensorflow(s.content, s.owned);
+  for (auto& r : s.content.records)  // trained further in TensorFlow
+    if (r.name == "training/beta1_power") detail::replace_scalar(r, 0.111f, s.owned);
+  tensorflow_names{.scope = "training"}.from_tensorflow(s.content, s.owned);
+  CHECK(values<double>(s.content, "beta1_power")[0] == static_cast<double>(0.111f));
+  CHECK(s.content.about.empty());
+  state damaged;
+  damaged.scalar("beta1_power", 0.5f);
+  damaged.content.about["exact beta1_power"] = "12";
+  tensorflow_names{}.from_tensorflow(damaged.content, damaged.owned);
+  CHECK(values<double>(damaged.content, "beta1_power")[0] == 0.5);
   // Scalars that are none of an optimizer's.
   state other;
   other.scalar("beta1_power_x", 0.5f)

@@ -41,3 +41,16 @@ TEST_CASE("static_norm: the norm is over all variables, of the whole batch and o
   check_norm();
   check_norm(one_by_one{});
 }
+
+TEST_CASE("static_norm: the norm is over gradients of both types") {
+  static constexpr auto two = [](graph& g) {
+    const value w = g.variable("w", {}, {.init = zeros}), v = g.variable("v", {}, {.init = zeros, .type = float64});
+    return model_spec{.loss = square(w - 1.5) + cast(square(v - 2.0), float32)};
+  };
+  auto s =
+      make_static_stepper<two>(static_batch<1>{}, gradient_descent{.rate = 1}, clip_by_global_norm{0.5}, portable{});
+  s.initialize(1);
+  s.step();  // of -3 and -4
+  CHECK(s.variable<"w">()[0] == doctest::Approx(0.3));
+  CHECK(s.variable<"v">()[0] == doctest::Approx(0.4));
+}

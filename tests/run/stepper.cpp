@@ -496,3 +496,63 @@ TEST_CASE("gradients that are handed over hold the scale of the loss") {
   CHECK(seen == 1);
   CHECK(s.loss_scale() == 8);
 }
+
+TEST_CASE("the guard of a save hears of the exchange with averages") {
+  plain_stepper<averaged, interpreted<>> s(
+      interpreted<>{bowl}, averaged{gradient_descent{.rate = 0.25}, exponential_moving_average{.decay = 0.5}});
+  s.allocate();
+  s.initialize(1);
+  s.bound<mode::train>(1);
+  s.train_step();
+  struct records final : write_guard {
+    std::vector<std::pair<const std::byte*, float>> told;
+    bool active() const override { return true; }
+    void before_write(std::span<const std::byte> bytes) override {
+      told.emplace_back(bytes.data(), reinterpret_cast<const float*>(bytes.data())[0]);
+    }
+  } guard;
+  s.guard(&guard);
+  s.swap_averages();
+  CHECK(at(s.variables().view(0)) == 0.75f);
+  const std::vector<std::pair<const std::byte*, float>> all{{s.variables().view(0).data, 1.5f},
+                                                            {s.slot("w", "average").data, 0.75f}};
+  CHECK(guard.told == all);
+}
+
+TEST_CASE("gradients with a loss scale that moves take the scale of the updater that has them") {
+  const auto update = composed{gradient_descent{.rate = 0.25}, dynamic_loss_scale{.initial = 8, .growth_interval = 2}};
+  using scaled = interpreted_model<cpu<fast>, ops<>, gating::op, false, true, dtype::none, true>;
+  stepper<scaled, std::remove_const_t<decltype(update)>, cpu<fast>> s(scaled{bowl}, update);
+  s.allocate();
+  s.initialize(1);
+  s.bound<mode::train>(1);
+  updater u{gradient_descent{.rate = 0.25}, dynamic_loss_scale{.initial = 8, .growth_interval = 2}};
+  u.track("w", s.variables().view(0));
+  float w = 0;
+  const double scales[] = {8, 8, 16, 16, 32};
+  for (const double scale : scales) {
+    std::vector<float> kept(1);
+    s.compute_gradients([&](const named_gradient& g) { kept[0] = g.values.as<float>()[0]; });
+    CHECK(static_cast<double>(kept[0]) == scale * 2 * (static_cast<double>(w) - 3));
+    u.apply({{"w", kept}});
+    w -= 0.25f * 2 * (w - 3);
+    CHECK(at(s.variables().view(0)) == w);
+    s.move_to(u.global_step(), u.loss_scale());
+  }
+}
+
+TEST_CASE("a global norm over gradients of float32 and float64") {
+  const auto update = composed{gradient_descent{.rate = 1}, clip_by_global_norm{0.5}};
+  const auto two = [](graph& g) {
+    const value w = g.variable("w", {}, {.init = zeros}), v = g.variable("v", {}, {.init = zeros, .type = float64});
+    return model_spec{.loss = square(w - 1.5) + cast(square(v - 2.0), float32)};
+  };
+  stepper<interpreted<true>, std::remove_const_t<decltype(update)>, cpu<fast>> s(interpreted<true>{two}, update);
+  s.allocate();
+  s.initialize(1);
+  s.bound<mode::train>(1);
+  s.train_step();
+  CHECK(s.gradient_norm() == 5);  // of -3 and -4
+  CHECK(at(s.variables().view(static_cast<std::size_t>(s.variables().find("w")))) == doctest::Approx(0.3));
+  CHECK(s.variables().view(static_cast<std::size_t>(s.variables().find("v"))).as<double>()[0] == doctest::Approx(0.4));
+}

@@ -5,6 +5,8 @@
 #include <gradus/cpu/device.hpp>
 #include <gradus/run/updater.hpp>
 #include <gradus/update/rules/adam.hpp>
+#include <gradus/update/rules/gradient_descent.hpp>
+#include <gradus/update/rules/sophia.hpp>
 
 #include <vector>
 
@@ -65,4 +67,41 @@ TEST_CASE("a variable is found by its name wherever the last was found") {
   CHECK_THROWS_WITH_AS(step.find("d"), "no variable is tracked as \"d\"; tracked: \"a\", \"b\", \"c\"", not_found);
   CHECK_THROWS_WITH_AS(step.insert("b", std::span<float>(w), {}),
                        "\"b\" is tracked already; give the second variable another name", already_exists);
+}
+
+TEST_CASE("the guard of a save hears of everything that an observation or an exchange with averages changes") {
+  struct records final : write_guard {
+    std::vector<std::span<const std::byte>> told;
+    std::vector<float> before;
+    bool active() const override { return true; }
+    void before_write(std::span<const std::byte> bytes) override {
+      told.push_back(bytes);
+      before.push_back(reinterpret_cast<const float*>(bytes.data())[0]);
+    }
+    bool heard(const float* at, float was) const {
+      for (std::size_t i = 0; i < told.size(); ++i)
+        if (reinterpret_cast<const float*>(told[i].data()) == at) return before[i] == was;
+      return false;
+    }
+  };
+  std::vector<float> w(3, 1), g(3, 0.5f);
+  {
+    updater u{gradient_descent{.rate = 1}, exponential_moving_average{.decay = 0.75}};
+    u.track("w", w);
+    u.apply({{"w", g}});
+    records guard;
+    u.guard(&guard);
+    u.swap_averages();
+    CHECK(w[0] == 0.875f);
+    CHECK(guard.heard(w.data(), 0.5f));
+    CHECK(guard.heard(u.average("w").as<float>().data(), 0.875f));
+  }
+  updater u{sophia{}};
+  u.track("w", w);
+  u.apply({{"w", g}});
+  records guard;
+  u.guard(&guard);
+  u.observe({{"w", g}});
+  CHECK(guard.heard(u.slot("w", "h").as<float>().data(), 0));
+  CHECK(u.slot("w", "h").as<float>()[0] != 0);
 }

@@ -392,3 +392,20 @@ TEST_CASE("a model's own count of steps is that of the checkpoint, in the traine
   seat.run();
   CHECK(seat.prediction<float>("steps")[0] == 5);
 }
+
+TEST_CASE("a predictor reads what the evaluation of any average, or of schedule_free_adamw, used") {
+  const examples data;
+  const auto check = [&](const auto&... policies) {
+    const temp_dir place;
+    auto t = make_trainer<rich>(policies..., portable{}, run_config{.model_dir = place / "run", .tf_random_seed = 3});
+    t.train(data.batches(4).repeat(), {.max_steps = 25});
+    const values plain = by_trainer(t, data);
+    t.steps().swap_averages();  // as an evaluation does
+    const values expected = by_trainer(t, data);
+    CHECK(plain != expected);
+    CHECK(by_predictor(make_predictor<rich>({.model_dir = place / "run", .use_averages = true}, portable{}), data,
+                       many) == expected);
+  };
+  check(adam{.rate = 0.05}, stochastic_weight_average{.start = 3});
+  check(schedule_free_adamw{.rate = 0.05});
+}

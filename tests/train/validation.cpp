@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <functional>
 #include <limits>
 
@@ -571,4 +572,85 @@ TEST_CASE("a rule that observes estimates is given none by a trainer, which says
   auto other = make_trainer<line>(adam{}, faulty_files(), hears_warnings{&said});
   other.train(data(), {.steps = 2});
   CHECK(std::ranges::count_if(said, [](const std::string& s) { return s.find("sophia") != std::string::npos; }) == 0);
+}
+
+TEST_CASE("several calls that put the best values back: killed anywhere and run again, they end with the same bits") {
+  struct killed {};
+  const auto program = [](const faulty_files& files, std::int64_t at) {
+    auto t = make(files);
+    auto input = data();
+    for (const std::int64_t last : {10, 26, 42})
+      t.train(input, {.max_steps = last,
+                      .hooks = {each_step{[&](run_context&, const run_values& v) {
+                        if (v.global_step == at) throw killed();
+                      }}},
+                      .validation = {.data = test_set(), .every_n_steps = 4, .restore_best = true}});
+  };
+  faulty_files whole;
+  program(whole, -1);
+  const auto expected = run_files::newest_checkpoint(whole, "run");
+  for (const std::int64_t at : {8, 10, 12, 27, 36}) {
+    CAPTURE(at);
+    faulty_files files;
+    CHECK_THROWS_AS(program(files, at), killed);
+    program(files, -1);
+    CHECK(run_files::difference(run_files::newest_checkpoint(files, "run"), expected) == "");
+  }
+  program(whole, -1);
+  CHECK(run_files::difference(run_files::newest_checkpoint(whole, "run"), expected) == "");
+}
+
+TEST_CASE("the best values come back; what belongs to the count of steps stays") {
+  constexpr std::int64_t last = 46;
+  struct seen {
+    std::vector<float> weights{1};
+    std::vector<double> powers;
+    double power = 0;
+    std::size_t of = 0;  // the step whose weight is there in the end
+    float sum = 0;
+  };
+  const auto trained = [](bool restore, const auto&... policies) {
+    seen s;
+    auto t = make_trainer<line>(policies..., silent{}, run_config{});
+    t.train(data(), {.max_steps = last,
+                     .hooks = {each_step{[&](run_context& c, const run_values&) {
+                       s.weights.push_back(c.session().variable("line/kernel").template as<float>()[0]);
+                     }}},
+                     .validation = {.data = test_set(), .every_n_steps = 2, .restore_best = restore}});
+    s.of = static_cast<std::size_t>(std::find(s.weights.begin(), s.weights.end(), weight(t)) - s.weights.begin());
+    const state_list list = t.state();
+    if (const auto* e = list.find("beta1_power")) std::memcpy(&s.power, e->bytes.data(), sizeof s.power);
+    if (const auto* e = list.find("line/kernel/GradientAccumulator"))
+      std::memcpy(&s.sum, e->bytes.data(), sizeof s.sum);
+    return s;
+  };
+  // Two gradients of a sum of four are there.
+  const seen plain = trained(false, gradient_descent{.rate = 0.05}, accumulate{4});
+  const seen best = trained(true, gradient_descent{.rate = 0.05}, accumulate{4});
+  CHECK(best.of + 2 < plain.of);
+  CHECK((plain.sum != 0 && best.sum == plain.sum));
+  // A product has the factors until the best step, and the next step's.
+  const auto beta = [](std::int64_t step) { return 0.9 - 0.01 * static_cast<double>(step); };
+  const seen varied = trained(true, adam{}, constant{0.05}, vary<&adam::beta1>(beta));
+  REQUIRE((varied.of > 0 && varied.of < last));
+  double product = beta(last);
+  for (std::size_t s = 0; s < varied.of; ++s) product *= beta(static_cast<std::int64_t>(s));
+  CHECK(varied.power == doctest::Approx(product).epsilon(1e-12));
+}
+
+TEST_CASE("a save when the value is better knows after a restart the best one before it") {
+  const auto losses = losses_by_hand(4, 80);
+  const auto best = std::min_element(losses.begin(), losses.end()) - losses.begin();
+  REQUIRE(best + 4 < static_cast<std::ptrdiff_t>(losses.size()));
+  const faulty_files files;
+  const auto go_on = [&](std::int64_t last) {
+    auto t = make_trainer<line>(adam{.rate = 0.05}, files, silent{},
+                                any_of{every_steps{1000}, when_better{.higher_is_better = false}},
+                                run_config{.model_dir = "run", .keep_checkpoint_max = 0});
+    t.train(data(), {.max_steps = last, .validation = {.data = test_set(), .every_n_steps = 4}});
+  };
+  const std::int64_t then = 4 * (best + 2);
+  go_on(then + 1), go_on(then + 6);
+  CHECK(files.exists(text("run/model-", 4 * (best + 1) + 1, ".ckpt")) == 0);
+  CHECK(files.exists(text("run/model-", then + 5, ".ckpt")) != 0);
 }

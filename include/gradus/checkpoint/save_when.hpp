@@ -56,6 +56,8 @@ struct when_better {
   std::optional<double> best = {};  // a metric that is not finite is none
   bool due(const save_moment& now);
   bool saves_other_way(bool higher) const { return higher != higher_is_better; }
+  // Takes the best value of an earlier run, which later ones have to surpass.
+  void begin_better(double value) { due({.metric = value}); }
 };
 
 namespace detail {
@@ -66,6 +68,11 @@ bool saves_other_way(const Decision& d, bool higher_is_better) {
     return d.saves_other_way(higher_is_better);
   else
     return false;
+}
+// Passes the best value of an earlier run to a decision, or to its parts.
+template <class Decision>
+void begin_better(Decision& d, double best) {
+  if constexpr (requires { d.begin_better(best); }) d.begin_better(best);
 }
 }  // namespace detail
 
@@ -84,6 +91,9 @@ struct any_of {
   }
   bool saves_other_way(bool higher) const {
     return std::apply([&](const auto&... d) { return (detail::saves_other_way(d, higher) || ...); }, decisions_);
+  }
+  void begin_better(double best) {
+    std::apply([&](auto&... d) { (detail::begin_better(d, best), ...); }, decisions_);
   }
 
 private:

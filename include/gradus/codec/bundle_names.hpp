@@ -13,7 +13,9 @@
 //   w/Ftrl of a w in parts                 w/Ftrl; in old files w/part_0/Ftrl, or w/<end of w>/part_0/Ftrl
 //
 // A running product in float32 has rounding errors that depend on each multiplication: so the float32 value is
-// computed, and read, by repeating the same number of multiplications.
+// computed, and read, by repeating the same number of multiplications. Where that does not give the double (another
+// beta than `beta1` or `beta2`, or one that varied), the notes of the file hold it, and it is read as long as the file
+// still has the float32 value that was written with it.
 #pragma once
 #include "../base/build.hpp"
 
@@ -62,6 +64,9 @@ T scalar_in(const record& r) {
   return value;
 }
 bool is_scalar(const record& r, dtype type);
+// The key in the metadata for the double of a power, by its name in TensorFlow, and its text: the bits of both numbers.
+std::string exact_key(std::string_view name);
+std::string exact_text(float written, double value);
 
 // Parses "beta1_power_2" into 1 and 2: which of the two betas it is the power of, and the optimizer's number; the first
 // is 0 for another name.

@@ -1,5 +1,8 @@
 // The bodies of bundle_names.hpp.
 #pragma once
+#include <bit>
+#include <charconv>
+
 #include "../base/body.hpp"
 #include "bundle_names.hpp"
 
@@ -43,6 +46,11 @@ GRADUS_BODY bool is_scalar(const record& r, dtype type) {
   return !r.blob && r.type == type && r.dims.rank == 0 && r.bytes.size() == size_of(type);
 }
 
+GRADUS_BODY std::string exact_key(std::string_view name) { return text("exact ", name); }
+GRADUS_BODY std::string exact_text(float written, double value) {
+  return text(std::bit_cast<std::uint32_t>(written), " ", std::bit_cast<std::uint64_t>(value));
+}
+
 GRADUS_BODY std::pair<int, std::string> beta_of(std::string_view name) {
   if (!name.starts_with("beta1_power") && !name.starts_with("beta2_power")) return {0, ""};
   const auto rest = name.substr(11);
@@ -82,11 +90,10 @@ GRADUS_BODY void tensorflow_names::to_tensorflow(snapshot& content, std::deque<s
       const float single = static_cast<float>(value);
       std::string name = (scope.empty() ? "" : scope + "/") + text("beta", which, "_power");
       if (!group.empty()) name += text("_", group);
-      detail::replace_scalar(r,
-                             n != 0             ? detail::running_power(static_cast<float>(beta), n)
-                             : single < FLT_MIN ? 0
-                                                : single,
-                             owned);
+      const float written = n != 0 ? detail::running_power(static_cast<float>(beta), n) : single < FLT_MIN ? 0 : single;
+      if ((n != 0 ? detail::running_power(beta, n) : static_cast<double>(written)) != value)
+        content.about[detail::exact_key(name)] = detail::exact_text(written, value);
+      detail::replace_scalar(r, written, owned);
       r.name = name;
       continue;
     }
@@ -140,7 +147,15 @@ GRADUS_BODY void tensorflow_names::from_tensorflow(snapshot& content, std::deque
     // it.
     const std::int64_t n = found != factors.end() ? found->second : value == 0 ? content.step + 1 : 0;
     const bool exact = n != 0 && detail::running_power(static_cast<float>(beta), n) == value;
-    detail::replace_scalar(r, exact ? detail::running_power(beta, n) : static_cast<double>(value), owned);
+    double read = exact ? detail::running_power(beta, n) : static_cast<double>(value);
+    if (const auto note = content.about.find(detail::exact_key(r.name)); note != content.about.end()) {
+      const std::string_view both = note->second;
+      std::uint64_t bits = 0;
+      std::from_chars(both.data() + std::min(both.find(' ') + 1, both.size()), both.data() + both.size(), bits);
+      if (const auto noted = std::bit_cast<double>(bits); detail::exact_text(value, noted) == both) read = noted;
+      content.about.erase(note);
+    }
+    detail::replace_scalar(r, read, owned);
     r.name = (number.empty() ? "" : "group_" + number + "/") + text("beta", which, "_power");
   });
   for (auto& r : content.records) {

@@ -25,8 +25,8 @@ GRADUS_CARD_FUNCTION void infer_apply(inference& r) {
 }
 GRADUS_CARD_FUNCTION void infer_global_norm(inference& r) {
   r.type = r.count == 0 ? float32 : r.in_type(0);
-  for (int i = 1; i < r.count; ++i)
-    if (r.in_type(i) != r.type) return r.refuse("gradients must have one dtype");
+  for (int i = 1; i < r.count; ++i)  // squares are summed in double
+    if (r.in_type(i) == float64) r.type = float64;
 }
 struct loss_scale_attr {
   int type;

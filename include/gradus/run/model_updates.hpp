@@ -207,9 +207,16 @@ public:
   void swap_averages() {
     if constexpr (Optimizer::has_evaluation_copy)
       for (std::size_t i = 0; i < variables.size(); ++i)
-        if (const tensor_view v = variables.view(i); variables.info(i).trainable)
+        if (const tensor_view v = variables.view(i); variables.info(i).trainable) {
+          if (write_guard::possible && guard != nullptr && guard->active()) {
+            guard->before_write(v.mutable_bytes());
+            each_mirror(i, [&](std::size_t k, const mirror&, const extents& dims) {
+              guard->before_write({variables.mirror(k, i), bytes_of(variables.info(i).type, dims)});
+            });
+          }
           swap_evaluation_copy(step.update, states_[i].branch, variables.info(i).name, v.dims, v.mutable_bytes(),
                                [&](std::size_t k) { return variables.mirror(k, i); });
+        }
   }
   // Returns a slot of a variable by the rule's name for it, "m"; empty if it keeps none of this name.
   tensor_view slot(std::string_view variable, std::string_view name) {

@@ -4,6 +4,8 @@
 #include "../base/build.hpp"
 
 #include <array>
+#include <type_traits>
+#include <utility>
 
 #include "static_layout.hpp"
 #include "update_step.hpp"
@@ -16,8 +18,6 @@ struct static_operand {
 };
 template <class Train, const auto& Layout, const auto& Updates, std::int64_t CallSize, bool Summed>
 consteval auto gradients_of() {
-  static_assert(!(Train::template trains<float>() && Train::template trains<double>()),
-                "gradus: the gradients of a global norm must have one dtype.");
   std::array<static_operand, Updates.size()> all{};
   for (std::size_t i = 0; i < all.size(); ++i)
     all[i] = {Layout.template gradient<Train>(Updates[i], Summed),
@@ -27,11 +27,19 @@ consteval auto gradients_of() {
 template <class Device, class Update, class Train, const auto& Layout, const auto& Updates, std::int64_t CallSize,
           bool Summed>
 measured_sums<Update> squares_of_all(const std::byte* memory) {
-  using T = element_t<Train::graph.nodes[Updates[0]].type>;
   static constexpr auto gradients = gradients_of<Train, Layout, Updates, CallSize, Summed>();
   measured_sums<Update> sums;
-  for (const static_operand& g : gradients)
+  const auto add = [&]<class T>(std::type_identity<T>, const static_operand& g) {
     sums.squares += squares_of<Device>(reinterpret_cast<const T*>(memory + g.offset), g.count);
+  };
+  if constexpr (Train::template trains<float>() && Train::template trains<double>()) {
+    [&]<std::size_t... I>(std::index_sequence<I...>) {
+      (add(std::type_identity<element_t<Train::graph.nodes[Updates[I]].type>>{}, gradients[I]), ...);
+    }(std::make_index_sequence<Updates.size()>{});
+  } else {
+    for (const static_operand& g : gradients)
+      add(std::type_identity<element_t<Train::graph.nodes[Updates[0]].type>>{}, g);
+  }
   return sums;
 }
 

@@ -110,6 +110,10 @@ public:
       if (v.master.kept() && v.takes_part()) v.refresh_array(step.update);
   }
 
+  // Announces a change of a variable, which may be of all its values, to the guard of a save.
+  void before_change(variable& v) {
+    if (told_of_changes()) tell_guard(v);
+  }
   // Calls f(variable_step) for a variable that has a gradient, or accumulated ones.
   template <class F>
   void with_step(variable& v, F f) {

@@ -93,6 +93,7 @@ public:
     step_.begin();
     for (auto& v : variables_) {
       if (v.gradient == nullptr) continue;
+      tracked_.before_change(v);
       tracked_.with_step(v, [&](auto& one) {
         one.begin(step_.branch_constants());
         one.observe();
@@ -107,6 +108,7 @@ public:
     requires(update_type::has_evaluation_copy)
   {
     for (auto& v : variables_) {
+      tracked_.before_change(v);
       const auto mirror_at = [&v](std::size_t k) { return v.mirrors[k].data(); };
       if (detail::swap_evaluation_copy(step_.update, v.state.branch, v.name, v.values.dims, v.values.mutable_bytes(),
                                        mirror_at))

@@ -150,6 +150,8 @@ public:
     refuse_others(fs_, settings_.directory, saves_->files().checkpoints(), saved_step_);
   }
   bool saves_other_way(bool higher_is_better) const { return detail::saves_other_way(decision_, higher_is_better); }
+  // The decision about saves goes on from the best value of an earlier run.
+  void begin_better(double best) { detail::begin_better(decision_, best); }
   void read_again_later() { trusted_ = false; }
   saved_input restore_input() const { return settings_.restore_input; }
   void distrust_memory() {

@@ -39,8 +39,9 @@ namespace gradus::inline GRADUS_BUILD {
 struct predictor_options {
   std::string model_dir = {};        // the newest checkpoint in it is read
   std::string checkpoint_path = {};  // this checkpoint is read
-  // Of the variables, where training kept them (exponential_moving_average). If training had the policy freeze, give it
-  // to the predictor too: a variable that it keeps is read itself.
+  // The values at which training evaluated are read: averages (exponential_moving_average, stochastic_weight_average),
+  // or those of schedule_free_adamw. If training had the policy freeze, give it to the predictor too: a variable that
+  // it keeps is read itself.
   bool use_averages = false;
   std::function<void(std::string_view line)> log = nullptr;  // gets the warnings of the restore; default: stderr
   bool restore_newest = false;                // as in run_config: if model_dir holds checkpoints, but no state file

@@ -24,30 +24,47 @@ GRADUS_BODY void predicted_model::load(const runnable& r, const predictor_option
         {r.name_of(p.variables[k]), n.type, n.dims, {a.kind, a.a, a.b, a.fan, a.distribution}, false, a.local != 0});
   }
   values_.allocate(0);
-  state_list list;
-  list.scalar("global_step", step_);
+  for (int k = 0; k < p.variable_count; ++k)
+    if (from_words<variable_attr>(r.graph.view.ints + r.at(p.variables[k]).attr).local != 0) remembered_.push_back(k);
   frozen_record frozen;
-  frozen.find(r.graph.view), frozen.list_in(list);
-  for (int k = 0; k < p.variable_count; ++k) {
-    const int id = p.variables[k];
-    const auto a = from_words<variable_attr>(r.graph.view.ints + r.at(id).attr);
-    if (a.local != 0) {
-      remembered_.push_back(k);
-      continue;
+  frozen.find(r.graph.view);
+  const auto list_of = [&](std::string_view average) {
+    state_list list;
+    list.scalar("global_step", step_);
+    frozen.list_in(list);
+    for (int k = 0; k < p.variable_count; ++k) {
+      const auto a = from_words<variable_attr>(r.graph.view.ints + r.at(p.variables[k]).attr);
+      const variable_info& v = values_.info(static_cast<std::size_t>(k));
+      if (a.local != 0 || v.name == "global_step") continue;  // a checkpoint has that as the count of steps
+      const extents dims = resolve(v.dims, 1);
+      const bool averaged = o.use_averages && a.trainable != 0 && !kept(v.name, dims);
+      list.tensor(averaged ? text(v.name, average) : std::string(v.name), v.type, dims,
+                  values_.view(static_cast<std::size_t>(k)).mutable_bytes());
     }
-    const variable_info& v = values_.info(static_cast<std::size_t>(k));
-    if (v.name == "global_step") continue;  // a checkpoint has it as the count of steps
-    const extents dims = resolve(v.dims, 1);
-    const bool averaged = o.use_averages && a.trainable != 0 && !kept(v.name, dims);
-    list.tensor(averaged ? text(v.name, "/ExponentialMovingAverage") : std::string(v.name), v.type, dims,
-                values_.view(static_cast<std::size_t>(k)).mutable_bytes());
-  }
+    return list;
+  };
   const restore_options how{.ignore_extra = true,
                             .fallback = o.restore_fallback,
                             .restore_newest = o.restore_newest,
                             .prefix = o.checkpoint_path.empty() ? o.checkpoint_basename : std::string()};
-  const auto found = o.checkpoint_path.empty() ? files.restore_latest(list, o.model_dir, how)
-                                               : files.restore(list, o.checkpoint_path, how);
+  const auto restore = [&](std::string_view average) -> std::optional<restored> {
+    const state_list list = list_of(average);
+    if (o.checkpoint_path.empty()) return files.restore_latest(list, o.model_dir, how);
+    return files.restore(list, o.checkpoint_path, how);
+  };
+  // Training evaluates at one of these: a policy's average, or slot "x" of schedule_free_adamw.
+  const auto found = [&] {
+    try {
+      return restore("/ExponentialMovingAverage");
+    } catch (const not_found&) {
+      if (o.use_averages)
+        for (const std::string_view other : {"/StochasticWeightAverage", "/ScheduleFreeAdamW_1"}) try {
+            return restore(other);
+          } catch (const not_found&) {
+          }
+      throw;
+    }
+  }();
   if (!found) files.refuse_other_names(o.model_dir, o.checkpoint_basename);
   if (!found)
     raise(status::failed_precondition,

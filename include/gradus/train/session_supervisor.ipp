@@ -206,6 +206,7 @@ GRADUS_BODY void session_supervisor::tick_checkpoint(base_session& sess) {
     if (global_step_) step = detail::step_in(sess.variable(g_->name_of(global_step_.id)));
     state_list list;
     sess.remembers(list);
+    if (summary_writer_ != nullptr) summary_writer_->flush();  // events up to a checkpoint are on file before it is
     saver_->save(list, save_path(), step);
     saved_step_ = step;
   }

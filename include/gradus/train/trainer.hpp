@@ -259,7 +259,7 @@ private:
     // State that an earlier call could not save is saved now.
     if (loop_.is_ended()) loop_.warn_of(detail::was_ended(began));
     if ((began >= last || more.is_over() || loop_.is_ended()) && !loop_.unsaved(began) &&
-        !more.is_pending(began, last)) {
+        (began > last || !more.is_pending(began, last))) {
       if (began >= last) loop_.warn_of(detail::stood_there(began, last));
       if constexpr (composition::in_cluster)  // a later call reads on, as after a restore of the input
         if (!goes_on && began == last) {
@@ -296,7 +296,7 @@ private:
         if (const std::int64_t made = stepper_.global_step();
             options.max_steps > 0 && made > 0 && stepper_.optimizer().rule_step(made) == 0)
           loop_.warn_of(detail::no_update_yet(made));
-      more.finish(stepper_.global_step(), last);
+      if (began <= last) more.finish(stepper_.global_step(), last);  // a call that was over has finished before
       loop_.finish();
       loop_.end_hooks();
       more.end(stepper_.global_step());

@@ -70,7 +70,8 @@ namespace detail {
 class kept_values final : public blob {
 public:
   void keep(const state_list& from);
-  // Raises data_loss for the values of another model, and changes nothing then.
+  // Sums of accumulated gradients stay as they are, since they belong to the count of steps, which stays. Raises
+  // data_loss for the values of another model, and changes nothing then.
   void put_back(const state_list& to) const;
   bool empty() const { return bytes_.empty(); }
   void save(std::vector<std::byte>& out) const override;
@@ -100,6 +101,9 @@ struct validation_calls {
   std::function<void()> settle;                            // waits for saves that read the state
   std::function<void(std::optional<double> metric)> save;  // saves now, ranked by the metric if there is one
   std::function<void(double value)> measured, watch;       // ranks the newest checkpoint; gives a schedule the value
+  std::function<void(double value)> begin_better;          // the best value of an earlier run, for when_better
+  // The optimizer's state is that of step `from`, while the count of steps stays.
+  std::function<void(std::int64_t from, std::int64_t step)> stay_at;
   std::function<void(const std::string&)> say, warn;
 };
 
@@ -118,6 +122,10 @@ public:
   bool is_over() const { return s_->ends(v_->stop_when); }
   bool is_pending(std::int64_t step, std::int64_t last) const {
     return (is_due(step) && s_->last_step != step) || puts_back(step, last);
+  }
+  void start(std::int64_t step) {
+    if (s_->best_step >= 0) calls_.begin_better(s_->best);
+    look(step);  // evaluates for a run that was killed before its evaluation
   }
   void look(std::int64_t step) {
     if (is_due(step) && s_->last_step != step) validate(step);
@@ -157,7 +165,7 @@ struct validated_run : hooked_run<Steps, Loop> {
   bool is_pending(std::int64_t step, std::int64_t last) const { return validation.is_pending(step, last); }
   void start(const state_list& list, std::int64_t step) {
     hooked::start(list, step);
-    validation.look(step);  // evaluates for a run that was killed before its evaluation
+    validation.start(step);
   }
   void after_run(std::int64_t step) {
     hooked::after_run(step);
@@ -194,6 +202,10 @@ void trainer<Source, Policies...>::train(Dataset&& data, const validated_train_o
   };
   calls.watch = [&]([[maybe_unused]] double value) {
     if constexpr (update_type::watches) watch(value);
+  };
+  calls.begin_better = [&](double value) { loop_.begin_better(value); };
+  calls.stay_at = [&]([[maybe_unused]] std::int64_t from, [[maybe_unused]] std::int64_t step) {
+    if constexpr (requires { stepper_.optimizer(); }) stepper_.optimizer().stay_at(from, step);
   };
   calls.warn = [&](const std::string& what) { loop_.warn_of(what); };
   if constexpr (update_type::watches)

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "../base/body.hpp"
+#include "../update/accumulate.hpp"
 #include "validation.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
@@ -55,6 +56,7 @@ GRADUS_BODY void kept_values::put_back(const state_list& to) const {
     if (to.entries()[i].dynamic == nullptr && to.entries()[i].bytes.size() != parts[i].size()) bad();
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const state_entry& e = to.entries()[i];
+    if (e.name.ends_with(text("/", accumulate::name))) continue;
     if (e.dynamic != nullptr)
       e.dynamic->load(parts[i]);
     else if (!parts[i].empty())
@@ -167,6 +169,7 @@ GRADUS_BODY void validated_steps::finish(std::int64_t step, std::int64_t last) {
     calls_.settle();
     if (s_->best_step != step) {
       s_->best_values.put_back(model_);
+      calls_.stay_at(s_->best_step, step);
       calls_.say(text("the model is that of step ", s_->best_step, ": ", v_->stop_when.metric, " ", s_->best));
     }
     s_->ended_step = step, changed_ = true;

@@ -87,6 +87,8 @@ public:
   // True if steps have different loss scales, so that a gradient can only be divided by the scale of its own step.
   static constexpr bool loss_scale_moves =
       scales_loss && (variations_type::of_loss_scale || !requires { requires loss_scale_type::is_constant; });
+  // True if the scale is state that steps move (dynamic_loss_scale), not a constant or a schedule's.
+  static constexpr bool loss_scale_is_state = scales_loss && !requires { requires loss_scale_type::is_constant; };
 
 private:
   template <class F>
@@ -253,6 +255,18 @@ public:
     }
   }
 
+  // Call this after state of the step `from` has been put back while the count of steps stays: running products hold
+  // the factor of the step that comes, not of the one that came then. It raises nothing, since that step may never be
+  // made.
+  void stay_at([[maybe_unused]] std::int64_t from, [[maybe_unused]] std::int64_t global_step) {
+    if constexpr (varies) {
+      variations_.look_ahead(branches_, accumulation_, noise_, loss_scale_, from);
+      const auto before = rules();
+      variations_.look_ahead(branches_, accumulation_, noise_, loss_scale_, global_step);
+      each([&]<std::size_t I>() { std::get<I>(branches_).pass_varied(std::get<I>(before)); });
+    }
+  }
+
   static constexpr bool has_clip = first_type::has_clip;
   // True if a step computes nothing in double for its constants.
   static constexpr bool settles = uniform && !varies && first_type::settles;
@@ -289,6 +303,8 @@ public:
   }
   std::int64_t skipped_steps() const { return guard_.skipped; }
   double loss_scale() const { return loss_scale_.value(); }
+  // Sets the scale of the next step to that of the owner of the updates.
+  void set_loss_scale(double scale) { loss_scale_.scale = scale; }
   // True if this step only adds to the accumulated gradients.
   bool only_accumulates(std::int64_t global_step) const { return variations_.only_adds(accumulation_, global_step); }
   double accumulation_share() const { return accumulation_.share(); }

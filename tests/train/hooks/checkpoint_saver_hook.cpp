@@ -9,6 +9,7 @@
 
 #include <filesystem>
 
+#include "events.hpp"
 #include "hooked.hpp"
 
 using namespace gradus;
@@ -168,4 +169,23 @@ TEST_CASE("the hooks of one session share the lock of their directory; another s
   again.close();
   CHECK(latest_checkpoint(posix{}, dir.path()) == dir / "model-1.ckpt");
   std::filesystem::remove_all(dir.path() + "-old");
+}
+
+TEST_CASE("what the writer has is on file before a checkpoint is") {
+  struct reads {
+    event_log* log;
+    std::size_t* seen;
+    void after_save(hooked_session&, std::int64_t) {
+      log->each([this](const event& e) { *seen += !e.values.empty(); });
+    }
+  };
+  saving m;
+  hooked h;
+  event_log log;
+  std::size_t seen = 0;
+  const any_hook saves = checkpoint_saver_hook(
+      "d", {.save_steps = 1, .saver = m.saves, .listeners = {reads{&log, &seen}}, .summary_writer = log.writer});
+  log.writer->add_scalar("loss", 1, 1);
+  h.create(saves);
+  CHECK(seen == 1);
 }

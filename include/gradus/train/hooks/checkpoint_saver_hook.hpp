@@ -31,7 +31,8 @@ struct checkpoint_saver_options {
   scaffold* parts = nullptr;
   std::string checkpoint_basename = "model";  // TensorFlow: model.ckpt; here the codec ends the name
   std::vector<any_saving_listener> listeners = {};
-  // The writer gets the graph once, and a line for each checkpoint.
+  // The writer gets the graph once, and a line for each checkpoint. It is flushed before each: give the hook the writer
+  // of the session's summaries, so that a killed run has no hole in its curves.
   std::shared_ptr<detail::any_summary_writer> summary_writer = nullptr;
   bool write_graph = false;        // graph.pbtxt into the directory
   std::int64_t steps_per_run = 1;  // by how much a run may raise the global step
@@ -116,6 +117,7 @@ private:
   // Returns true if a listener requests a stop; all listeners are called.
   bool save(hooked_session& s, std::int64_t step) {
     for (const auto& l : o_.listeners) l.before_save(s, step);
+    if (o_.summary_writer != nullptr) o_.summary_writer->flush();  // events up to a checkpoint are on file before it is
     {
       const auto still = s.raw_session()->pause_runs();  // queue runners' threads make runs too
       state_list list;
