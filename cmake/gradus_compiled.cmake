@@ -16,7 +16,8 @@ function(gradus_add_compiled include_folder)
   target_link_libraries(gradus_compiled PUBLIC gradus::gradus)
   target_compile_definitions(gradus_compiled PUBLIC GRADUS_COMPILED)
   target_compile_options(gradus_compiled PRIVATE -w) # the user's warnings are for the user's files
-  set_target_properties(gradus_compiled PROPERTIES POSITION_INDEPENDENT_CODE ON) # shared libraries may link it
+  # Shared libraries may link it. What a file defines before its includes must come before all headers (compiled/ops.cpp).
+  set_target_properties(gradus_compiled PROPERTIES POSITION_INDEPENDENT_CODE ON UNITY_BUILD OFF DISABLE_PRECOMPILE_HEADERS ON)
   add_library(gradus_pch INTERFACE)
   add_library(gradus::pch ALIAS gradus_pch)
   target_link_libraries(gradus_pch INTERFACE gradus::gradus)

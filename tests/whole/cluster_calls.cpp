@@ -6,6 +6,7 @@
 #include <gradus/cluster/local_cluster.hpp>
 #include <gradus/testing/temp_dir.hpp>
 #include <gradus/train/validation.hpp>
+#include <gradus/train/warm_start.hpp>
 
 #include <doctest/doctest.h>
 
@@ -37,12 +38,12 @@ run_config config_of(const std::string& dir) {
 auto tests_of(const points& all) { return from_spans("x", all.x, extents{13}, "y", all.y, extents{}).batch(13); }
 
 // A cluster of two workers, each with half of the batches of 24 examples.
-template <class How, class F>
-void in_cluster(int ps, const How& how, const run_config& c, F f) {
+template <class How, class F, class... More>
+void in_cluster(int ps, const How& how, const run_config& c, F f, const More&... more) {
   local_cluster{.ps = ps, .workers = 2}.run([&](server& here) {
     if (here.is_ps()) return here.join();
     const points all;
-    auto t = make_trainer<net>(connected{here}, how, adam{.rate = 0.05}, c);
+    auto t = make_trainer<net>(connected{here}, how, adam{.rate = 0.05}, c, more...);
     f(here, t, all.batches(12).shard(2, here.worker()));
   });
 }
@@ -66,6 +67,22 @@ void runs_of_several_calls(int ps, const How& how) {
       }
     });
   CHECK(run_files::difference(trained(place / "calls"), expected) == "");
+
+  // A warm start is for a run that begins: what a task has of its cluster stays.
+  const warm_start_from old{place / "alone"};
+  make_trainer<net>(adam{.rate = 0.05}, microbatch{2}, config_of(place / "warm alone"), old)
+      .train(all.batches(24), {.max_steps = 20});
+  for (const bool again : {false, true})
+    in_cluster(
+        ps, how, config_of(place / "warm"),
+        [&](server&, auto& t, auto data) {
+          for (const int last : {5, 20}) {
+            t.train(data, {.max_steps = again ? last : 10});
+            if (!again) return;
+          }
+        },
+        old);
+  CHECK(run_files::difference(trained(place / "warm"), trained(place / "warm alone")) == "");
 
   // The chief evaluates what it finds, then it trains on; later it evaluates an older checkpoint beside the cluster.
   const auto loss_of = [&](std::int64_t step) {

@@ -117,11 +117,12 @@ public:
   }
 
   // To be called once values are there, of a checkpoint or of initializers: the chief's values become those of all.
-  // A second call before the first step does nothing: a task that has restored the chief's checkpoint has those values.
+  // A second call before the first step does nothing: the chief has restored the same checkpoint again, and the others
+  // have the values of the first call.
   // Raises failed_precondition after a step, and for tasks that differ.
   void enter() {
     if (ranks_ == nullptr) return;
-    if (has_entered_ && !has_stepped_) return;
+    if (is_in_ && !has_stepped_) return;
     if (has_entered_)
       raise(status::failed_precondition,
             "the values of a task cannot be restored while its cluster trains on; start the cluster again");
@@ -137,14 +138,16 @@ public:
       prepare();
     });
     behind_ = Alone::global_step() - before;
+    is_in_ = true;
   }
+  bool has_entered() const { return is_in_; }
   // Returns, after enter(), the number of batches that this worker has contributed already and that its data, which
   // stand at the old position, have yet to skip.
   std::int64_t batches_behind() const { return behind_; }
 
   template <class... Probe>
   void train_step(Probe&... probe) {
-    if (!has_entered_) return Alone::train_step(probe...);
+    if (!has_entered_ && (sizeof...(Probe) == 0 || !is_in_cluster())) return Alone::train_step(probe...);
     if constexpr (sizeof...(Probe) != 0) {
       raise(status::unimplemented,
             "profile: a cluster's task has no step of its own to look at; profile the model in one process");
@@ -170,7 +173,7 @@ private:
   all_reduce how_;
   cluster_fingerprint made_from_;
   rank_network* ranks_ = nullptr;  // null: this task trains alone
-  bool has_entered_ = false, has_stepped_ = false, is_over_ = false;
+  bool has_entered_ = false, is_in_ = false, has_stepped_ = false, is_over_ = false;
   std::int64_t behind_ = 0;
   int entered_with_ = 0;
   write_guard* guard_ = nullptr;

@@ -120,7 +120,7 @@ public:
   // is started again. Raises failed_precondition after a step, and for tasks that differ.
   void enter() {
     if (here_->network() == nullptr) return;
-    if (node_ && !has_stepped_) return gather();
+    if (is_in_ && !has_stepped_) return gather();
     if (node_)
       raise(status::failed_precondition,
             "the values of a task cannot be restored while its cluster trains on; start the cluster again");
@@ -136,7 +136,9 @@ public:
     next_step();
     if (contributions_ % here_->workers() == 0)
       behind_ = (Alone::global_step() - before) * (contributions_ / here_->workers());
+    is_in_ = true;
   }
+  bool has_entered() const { return is_in_; }
   // Returns, after enter(), the number of batches that this worker has contributed already and that its data, which
   // stand at the old position, have yet to skip. In a synchronous run without backups it follows from the step;
   // otherwise it is unknown, and 0 is returned.
@@ -144,7 +146,7 @@ public:
 
   template <class... Probe>
   void train_step(Probe&... probe) {
-    if (!node_) return Alone::train_step(probe...);
+    if (!node_ && (sizeof...(Probe) == 0 || !is_in_cluster())) return Alone::train_step(probe...);
     if constexpr (sizeof...(Probe) != 0)
       raise(status::unimplemented,
             "profile: a cluster's task has no step of its own to look at; profile the model in one process");
@@ -156,7 +158,8 @@ public:
         if ((is_over_ = fate == push_fate::over)) return;
         next_step();
         has_stepped_ = true;
-        if (fate != push_fate::lost) return;  // else the batch is still here, and its gradient is in no update
+        if (fate == push_fate::lost) round_ = -1;  // the gradients of its share are all made anew
+        if (fate != push_fate::lost) return;       // else the batch is still here, and its gradient is in no update
       } while (true);
   }
   bool is_in_cluster() const { return here_->network() != nullptr; }
@@ -204,7 +207,7 @@ private:
   std::int64_t contributions_ = 0;  // of a synchronous round; 0: each push is an update
   std::int64_t behind_ = 0;
   std::int64_t round_ = -1, made_ = 0;  // how many gradients of the round of this step this worker has made
-  bool is_over_ = false, swapped_ = false, has_stepped_ = false;
+  bool is_over_ = false, swapped_ = false, is_in_ = false, has_stepped_ = false;
   int entered_with_ = 0;
   write_guard* guard_ = nullptr;
   state_list list_;

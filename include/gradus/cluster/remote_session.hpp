@@ -11,7 +11,7 @@
 // It is a base_session, so savers, hooks, session managers and monitored sessions take it. Variables are on the server:
 // `variable` and a saver copy them here; what is written here (mutable_variable, a restore) is sent with the next
 // call, and later writes through the same view of mutable_variable with the calls after it. Such a view does not follow
-// what runs change: fetch the variable again to see it.
+// what runs change, and the bytes that it has already are not sent: fetch the variable again after runs that change it.
 //
 // A remote session differs from a session of this process: an op for which the server has no kernel is refused by name
 // when a run needs it; so are optimizers, which train where they are made (connected{server}, cluster/connected.hpp). A
@@ -56,11 +56,12 @@ private:
   struct known {
     std::uint32_t crc = 0;
     bool has_value = false;
+    bool handed_out = false;  // by mutable_variable: its view may be written to before any call
   };
   mutable std::mutex mirror_;
   mutable std::vector<known> known_;  // in the order of variables()
   mutable bool may_differ_ = false;
-  bool handed_out_ = false;  // by mutable_variable: its view may be written to before any call
+  bool handed_out_ = false;  // one of them
   std::shared_ptr<answers> answers_;
 
   remote_session(const std::string& target, graph& g, std::string_view protocol,
@@ -77,9 +78,9 @@ private:
                              run_metadata* meta) override;
   void start_variables(std::uint64_t seed, std::span<const feed> feeds) override;
   void look(std::span<const std::string_view> names) const override;
-  void will_change(bool for_good) override;
+  void will_change(const detail::resource_variable* for_good) override;
   state_mirror* mirror() override { return this; }
-  void refresh() override { look({}), will_change(false); }
+  void refresh() override { look({}), will_change(nullptr); }
   void close_elsewhere() override;
   runnable build(graph, std::shared_ptr<const void>&) const override;
   void start(detail::resource_variable&, std::uint64_t) const override {}

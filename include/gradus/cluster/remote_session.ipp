@@ -150,12 +150,14 @@ GRADUS_BODY void remote_session::look(std::span<const std::string_view> names) c
                                       gradus::name_of(from.type), " ", to_text(from.dims)));
       if (from.size_bytes() != 0) std::memcpy(to.mutable_data(), from.data, from.size_bytes());
     }
-    known_[which[k]] = {detail::crc_of(v), v.initialized};
+    known_[which[k]] = {detail::crc_of(v), v.initialized, known_[which[k]].handed_out};
   }
 }
-GRADUS_BODY void remote_session::will_change(bool for_good) {
+GRADUS_BODY void remote_session::will_change(const detail::resource_variable* for_good) {
   const std::lock_guard lock(mirror_);
-  may_differ_ = true, handed_out_ = handed_out_ || for_good;
+  may_differ_ = true;
+  for (std::size_t i = 0; for_good != nullptr && i < variables().size(); ++i)
+    if (variables()[i] == for_good) handed_out_ = known_[i].handed_out = true;
 }
 GRADUS_BODY void remote_session::send_changes() const {
   detail::write_call said;
@@ -163,10 +165,12 @@ GRADUS_BODY void remote_session::send_changes() const {
   std::vector<std::size_t> which;
   {
     const std::lock_guard lock(mirror_);
-    if (!std::exchange(may_differ_, handed_out_)) return;
+    const bool all = std::exchange(may_differ_, false);
+    if (!all && !handed_out_) return;
     for (std::size_t i = 0; i < variables().size(); ++i) {
       const detail::resource_variable& v = *variables()[i];
-      const known now{detail::crc_of(v), v.initialized};
+      if (!all && !known_[i].handed_out) continue;
+      const known now{detail::crc_of(v), v.initialized, known_[i].handed_out};
       if (now.crc == known_[i].crc && now.has_value == known_[i].has_value) continue;
       known_[i] = now;
       said.names.push_back(v.name);

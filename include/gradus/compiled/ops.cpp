@@ -2,6 +2,9 @@
 #ifndef GRADUS_COMPILED
 #define GRADUS_COMPILED
 #endif
+#ifdef GRADUS_CARD_FUNCTION
+#error "gradus: compiled/ops.cpp is compiled alone, without precompiled headers and not as a part of a unity build"
+#endif
 #define GRADUS_CARD_FUNCTIONS_HERE
 #include "../cpu/initialize.ipp"
 #include "../ops/arrange.hpp"

@@ -124,9 +124,9 @@ protected:
   virtual void start_variables(std::uint64_t seed, std::span<const feed> feeds) = 0;
   // This is called before the memory of these variables is read, or whether they have values; an empty list means all.
   virtual void look(std::span<const std::string_view> /*variables*/) const {}
-  // This is called when that memory may have been written to by the time of the next call of a function of this class,
-  // or, if `for_good`, by the time of any later call.
-  virtual void will_change(bool /*for_good*/ = false) {}
+  // This is called when that memory may have been written to by the time of the next call of a function of this class;
+  // that of `for_good` by the time of any later call.
+  virtual void will_change(const detail::resource_variable* /*for_good*/ = nullptr) {}
   // Returns what brings the memory of the variables up to date; null where it is the variables.
   virtual state_mirror* mirror() { return nullptr; }
   virtual void close_elsewhere() {}

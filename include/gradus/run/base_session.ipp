@@ -19,7 +19,7 @@ GRADUS_BODY base_session::~base_session() {
 GRADUS_BODY tensor_view base_session::mutable_variable(std::string_view name) {
   detail::resource_variable& v = core_.variable(name);
   look({&name, 1});
-  will_change(true);
+  will_change(&v);
   v.initialized = true;
   return v.view();
 }

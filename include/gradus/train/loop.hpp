@@ -132,8 +132,10 @@ public:
     } else if (only_reading)
       return false;
     steps.initialize(settings_.seed);
+    bool begins = !found;
+    if constexpr (Composition::in_cluster) begins = begins && !steps.has_entered();  // else it has the cluster's values
     if constexpr (Composition::warm_starts)
-      if (!found) start_warm(steps, list);
+      if (begins) start_warm(steps, list);
     if constexpr (Composition::in_cluster)  // reading looks at a checkpoint, not at the cluster
       if (!only_reading) steps.enter();
     trusted_ = true;

@@ -231,7 +231,8 @@ private:
   std::shared_ptr<detail::validation_state> validation_;  // null until a run validates
   detail::run_loop<composition, stepper_type> loop_;      // after these two, whose state it may be writing to a file
   detail::evaluation_logs<file_system_type, clock_type> evaluations_;
-  bool trains_ = false;  // in a call of train, which holds the directory
+  bool trains_ = false;    // in a call of train, which holds the directory
+  bool reads_on_ = false;  // the last call was complete before it began: in a cluster the next one passes over batches
 
   template <class Dataset, class More>
   void train_with(Dataset& data, const train_options& options, More& more) {
@@ -261,11 +262,7 @@ private:
     if ((began >= last || more.is_over() || loop_.is_ended()) && !loop_.unsaved(began) &&
         (began > last || !more.is_pending(began, last))) {
       if (began >= last) loop_.warn_of(detail::stood_there(began, last));
-      if constexpr (composition::in_cluster)  // a later call reads on, as after a restore of the input
-        if (!goes_on && began == last) {
-          auto feeds = matched_feeds<mode::train>(data);
-          detail::pass_over(stepper_, data, feeds, config_.restore_input);
-        }
+      if (!goes_on && began == last) reads_on_ = true;
       return;
     }
     try {
@@ -274,7 +271,8 @@ private:
       if (has_files()) loop_.open_log(stepper_, goes_on ? -1 : resumed ? began + 1 : 0);
       auto feeds = matched_feeds<mode::train>(data);
       if constexpr (composition::in_cluster)
-        if (!goes_on) detail::pass_over(stepper_, data, feeds, config_.restore_input);
+        if (std::exchange(reads_on_, false) || !goes_on)
+          detail::pass_over(stepper_, data, feeds, config_.restore_input);
       const auto fill = [&](stepper_type& s) { return detail::fill_feeds<mode::train>(s, data, feeds) != 0; };
       loop_.begin(stepper_, list);
       more.start(list, began);
