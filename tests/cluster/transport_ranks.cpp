@@ -21,6 +21,7 @@
 #include "../whole/cluster_models.hpp"
 #include "../whole/cluster_runs.hpp"
 #include "lossy_transport.hpp"
+#include "session_ends.hpp"
 
 namespace {
 using namespace gradus;
@@ -30,6 +31,8 @@ using cluster_runs::config_of;
 using cluster_runs::trained;
 using loop::hub;
 using loop::losing;
+using session_ends::counting;
+using session_ends::quick;
 using testing::temp_dir;
 
 const cluster_spec three{{"worker", {"w0", "w1", "w2"}}};
@@ -89,6 +92,36 @@ TEST_CASE("three processes have the bits of one, whatever frames are lost or sai
       CHECK(run_files::difference(trained(dir), trained(place / "alone")) == "");
     }
   }
+}
+
+TEST_CASE("a rank runs sessions at the port of its training, while it trains, and then none") {
+  const temp_dir place;
+  const auto run = [&](const std::string& dir, bool with_sessions) {
+    hub h;
+    const auto said = tasks_of(h, 0, [&](server& here) {
+      if (!with_sessions || here.worker() != 0) return train(here, dir, 20), here.finish();
+      std::thread trains([&] { train(here, dir, 20); });
+      {
+        const session_service there{here};
+        counting k;
+        remote_session s("loop://w0", k.g, loop::looped{&h, "client"}, quick());
+        s.initialize();
+        for (int i = 0; i < 30; ++i) s.run(k.add);
+        CHECK(s.run(k.v).as<float>()[0] == 30);
+      }
+      trains.join();
+      graph g;
+      CHECK(says(message_of(status::failed_precondition,
+                            [&] {
+                              remote_session("loop://w0", g, loop::looped{&h, "late"}, quick());
+                            }),
+                 "worker 0 runs no sessions"));
+      here.finish();
+    });
+    for (const auto& [task, what] : said) CHECK_MESSAGE(what == "", task);
+    return trained(dir);
+  };
+  CHECK(run_files::difference(run(place / "with", true), run(place / "without", false)) == "");
 }
 
 TEST_CASE("a rank that fails ends the others, who name it and its error") {

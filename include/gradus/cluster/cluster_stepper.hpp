@@ -171,7 +171,7 @@ public:
   // Copies all state of the shards, as it is after this step, to its place here; slots and averages come at no other
   // time. If other workers go on meanwhile, the state is that of a later step, and this task then is at that step too.
   void gather() {
-    if (node_) Alone::move_to(static_cast<std::int64_t>(node_->fetch()));
+    if (node_) Alone::count_to(static_cast<std::int64_t>(node_->fetch()));
   }
   // Puts the averages in place of the variables after gather(), or puts the variables back.
   void swap_averages() {
@@ -303,7 +303,7 @@ private:
   }
   void next_step() {
     const std::uint64_t step = node_->wait_for_step();
-    Alone::move_to(static_cast<std::int64_t>(contributions_ != 0 ? step : node_->values_from()));
+    Alone::count_to(static_cast<std::int64_t>(contributions_ != 0 ? step : node_->values_from()));
   }
 
   // ---- callbacks of the node

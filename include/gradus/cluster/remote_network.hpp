@@ -14,7 +14,6 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
-#include <shared_mutex>
 #include <string>
 #include <vector>
 
@@ -22,6 +21,7 @@
 #include "offered_program.hpp"
 #include "seen_peer.hpp"
 #include "server.hpp"
+#include "shared_port.hpp"
 #include "task_network.hpp"
 #include "transport.hpp"
 
@@ -96,8 +96,7 @@ private:
   std::unique_ptr<transport> carrier_;
   message_frames out_;
   task_handle beats_;
-  std::shared_mutex sharing_;  // held during calls of sessions_
-  transport_told* sessions_ = nullptr;
+  shared_port port_of_sessions_;
 
   bool is_ps() const { return nodes_.me < nodes_.shards; }
   void connect(std::uint32_t node, const task_hello& h);

@@ -6,7 +6,6 @@
 #include "../base/body.hpp"
 #include "plain_bytes.hpp"
 #include "remote_network.hpp"
-#include "session_calls.hpp"
 #include "task_crew.hpp"
 #include "transport_ranks.hpp"
 
@@ -55,9 +54,8 @@ GRADUS_BODY remote_network::~remote_network() {
 
 GRADUS_BODY void remote_network::share(transport_told* sessions, transport*& carrier) {
   if (!is_ps()) return;
-  const std::unique_lock lock(sharing_);
   carrier = carrier_.get();
-  sessions_ = sessions;
+  port_of_sessions_.give_to(sessions);
 }
 GRADUS_BODY void remote_network::connect(std::uint32_t node, const task_hello& h) {
   carrier_->connect(node, nodes_.addresses[node], own_hello(nodes_, boot_, h));
@@ -301,13 +299,7 @@ GRADUS_BODY void remote_network::see_boot(std::uint32_t node, std::uint64_t boot
 }
 
 GRADUS_BODY transport_greeting remote_network::greeted(std::span<const std::byte> hello, const transport_peer& from) {
-  if (is_hello_of_sessions(hello)) {
-    const std::shared_lock sharing(sharing_);
-    if (sessions_ == nullptr)
-      raise(status::failed_precondition,
-            text(nodes_.task, " runs no sessions of other processes; make a session_service of its server"));
-    return sessions_->greeted(hello, from);
-  }
+  if (transport_greeting answer; port_of_sessions_.greets(hello, from, nodes_.task, answer)) return answer;
   const task_hello h = read_hello(hello);
   check_hello(h, from, nodes_);
   if (h.node >= shape_.shards) program_.offer(program_of(h), h.task);
@@ -326,11 +318,7 @@ GRADUS_BODY void remote_network::refused(std::uint32_t node, const std::string& 
   close(text(nodes_.names[node], " at ", nodes_.addresses[node], " refuses ", nodes_.task, ": ", why));
 }
 GRADUS_BODY void remote_network::came(std::uint32_t node, std::span<const std::byte> frame) {
-  if (node >= nodes_.names.size()) {
-    const std::shared_lock sharing(sharing_);
-    if (sessions_ != nullptr) sessions_->came(node, frame);
-    return;
-  }
+  if (port_of_sessions_.takes(node, frame)) return;
   peer& p = peers_[node];
   const std::lock_guard receiving(*p.receiving);
   const protocol_message m = p.frames->decode(frame, nodes_.me);

@@ -5,13 +5,11 @@
 
 #include "../base/body.hpp"
 #include "session_host.hpp"
+#include "shared_port.hpp"
 #include "task_crew.hpp"
 #include "task_network.hpp"
 
 namespace gradus::inline GRADUS_BUILD::detail {
-
-// If one transport carries both, nodes below this number are the cluster's tasks.
-inline constexpr std::uint32_t first_session_node = 1u << 16;
 
 GRADUS_BODY session_host::session_host(const server& here, opener open, card_finder cards, const session_limits& limits)
     : here_(here),

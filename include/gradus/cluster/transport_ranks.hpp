@@ -21,6 +21,7 @@
 #include "../tensor/tensor.hpp"
 #include "rank_network.hpp"
 #include "seen_peer.hpp"
+#include "shared_port.hpp"
 #include "transport.hpp"
 #include "wire.hpp"
 
@@ -59,6 +60,7 @@ public:
   rank_network* ranks() override { return this; }
   void finish() override;
   void server_stopped() override;
+  void share(transport_told* sessions, transport*& carrier) override;
   std::vector<cluster_member> known_members() override;
 
   int port() const { return port_; }
@@ -101,6 +103,7 @@ private:
   int port_ = 0;
   std::unique_ptr<transport> carrier_;
   task_handle beats_;
+  shared_port port_of_sessions_;
 
   [[noreturn]] static message_network& refuse_shards();
   void end(const std::string& why);  // under the mutex

@@ -33,6 +33,11 @@ GRADUS_BODY transport_ranks::~transport_ranks() {
 GRADUS_BODY message_network& transport_ranks::refuse_shards() { detail::refuse_shards(); }
 GRADUS_BODY void transport_ranks::offer(shard_program, const std::string&) { refuse_shards(); }
 
+GRADUS_BODY void transport_ranks::share(transport_told* sessions, transport*& carrier) {
+  carrier = carrier_.get();
+  port_of_sessions_.give_to(sessions);
+}
+
 // ---- waits
 
 GRADUS_BODY void transport_ranks::end(const std::string& why) {
@@ -242,6 +247,7 @@ GRADUS_BODY void transport_ranks::meet(std::uint32_t node, std::uint64_t boot) {
 }
 
 GRADUS_BODY transport_greeting transport_ranks::greeted(std::span<const std::byte> hello, const transport_peer& from) {
+  if (transport_greeting answer; port_of_sessions_.greets(hello, from, nodes_.task, answer)) return answer;
   const task_hello h = read_hello(hello);
   check_hello(h, from, nodes_);
   meet(h.node, h.boot);
@@ -255,6 +261,7 @@ GRADUS_BODY void transport_ranks::refused(std::uint32_t node, const std::string&
   end(text(nodes_.names[node], " at ", nodes_.addresses[node], " refuses ", nodes_.task, ": ", why));
 }
 GRADUS_BODY void transport_ranks::came(std::uint32_t node, std::span<const std::byte> frame) {
+  if (port_of_sessions_.takes(node, frame)) return;
   message_decoder decoder(carrier_->limits());
   const decoded_message& m = decoder.decode(frame);
   if (node >= peers_.size() || m.head.sender != node)

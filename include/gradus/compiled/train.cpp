@@ -34,6 +34,7 @@
 #include "../cluster/session_calls.ipp"
 #include "../cluster/session_client.ipp"
 #include "../cluster/session_host.ipp"
+#include "../cluster/shared_port.ipp"
 #include "../cluster/set_sums.ipp"
 #include "../cluster/shard_program.ipp"
 #include "../cluster/shared_state.ipp"

@@ -188,9 +188,8 @@ public:
   // Give them to an updater, here or on another machine (tf.train.Optimizer.compute_gradients). A gradient may be read
   // until `see` returns, and contains the factor loss_scale(). No variable changes except those that the model itself
   // changes when it computes (the moving averages of batch_normalization); global_step stays, so call move_to when the
-  // update is made: move_to(u.global_step(), u.loss_scale()) where an updater u makes it. A loss scale that updates
-  // move (dynamic_loss_scale) is the updater's: without the second argument the gradients have another factor than the
-  // one by which u divides.
+  // update is made: move_to(u.global_step()) where an updater u makes it. A loss scale that updates move
+  // (dynamic_loss_scale) is the updater's, and move_to(u.global_step(), u.loss_scale()) takes it from there.
   static constexpr bool shows_early = !cuts && !Executor::concurrent;
   template <class See>
   void compute_gradients(See see) {
@@ -256,13 +255,15 @@ public:
   // Call this when another process made the updates up to this step: the draws of random operations, and the rate, are
   // from now on those of this step.
   void move_to(std::int64_t global_step) {
-    updates_.step.global_step = global_step;
-    updates_.variables.count_steps(global_step);
+    static_assert(!Optimizer::loss_scale_is_state,
+                  "gradus: dynamic_loss_scale moves the factor of the gradients: move_to needs that of who made the "
+                  "update as well, move_to(u.global_step(), u.loss_scale())");
+    count_to(global_step);
   }
   // Does the same with the loss scale of the next gradients, where that is state of the updates.
   void move_to(std::int64_t global_step, [[maybe_unused]] double loss_scale) {
     if constexpr (Optimizer::loss_scale_is_state) updates_.step.update.set_loss_scale(loss_scale);
-    move_to(global_step);
+    count_to(global_step);
   }
   template <mode M>
   void forward() {
@@ -353,6 +354,12 @@ public:
   tensor_view slot(std::string_view variable, std::string_view name) { return updates_.slot(variable, name); }
   // Passes the loss or a metric to a schedule that observes one.
   void watch(double value) { updates_.step.update.watch(value); }
+
+protected:
+  void count_to(std::int64_t global_step) {
+    updates_.step.global_step = global_step;
+    updates_.variables.count_steps(global_step);
+  }
 
 private:
   using updates_type = detail::model_updates<Model, Optimizer, Device, Executor>;
