@@ -124,3 +124,29 @@ TEST_CASE("in front of a reduction") {
 TEST_CASE("in the memory of an operand") {
   for (std::int64_t n : {1, 2, 5, 19, 37}) check<in_place<false>, in_place<true>>(n, 3);
 }
+
+TEST_CASE("behind products of any width, interpreted: a row alone, rows together, parts of rows") {
+  for (const int columns : {1, 5, 16, 17, 48, 63, 64, 65, 127, 128, 130, 200, 600})
+    for (const std::int64_t n : {1, 2, 3, 16, 50}) {
+      CAPTURE(columns);
+      const auto model = [columns](bool apart) {
+        return [=](graph& g) {
+          const auto x = g.placeholder("x", {batch, 7}), along = g.placeholder("along", {batch, columns}),
+                     down = g.placeholder("down", {batch, 1});
+          const auto w = g.variable("w", {7, columns}, {.init = random_normal(0, 1)}),
+                     bias = g.variable("b", {columns}, {.init = random_normal(0, 1)});
+          const auto p = matmul(x, w);
+          const auto y = tanh(p * down + bias) - along * bias;
+          model_spec spec{.loss = reduce_mean(w), .metrics = {}, .predictions = {{"y", y}}};
+          if (apart) spec.predictions = {{"y", y}, {"p", p}};
+          return spec;
+        };
+      };
+      const auto run = [&](bool apart) {
+        auto build = model(apart);
+        return predictions(interpreted_model<cpu<fast>, ops<>, gating::op, false, true>{build}, n, 1);
+      };
+      CAPTURE(n);
+      CHECK(same(run(false), run(true)));
+    }
+}

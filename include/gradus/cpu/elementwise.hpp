@@ -276,12 +276,17 @@ struct op_kernel<&cards::fused> {
     if constexpr (S::is_fixed) {
       detail::unrolled<A, S::value.formula>::run(s, a);
     } else {
-      switch (s.value.formula.type) {
-      case float32: detail::interpreting<float>(s, a); break;
-      case float64: detail::interpreting<double>(s, a); break;
-      case int32: detail::interpreting<std::int32_t>(s, a); break;
-      case int64: detail::interpreting<std::int64_t>(s, a); break;
-      default: detail::interpreting<std::uint8_t>(s, a);
+      const expression& x = s.value.formula;
+      const auto run = [&]<class T>() {
+        detail::interpreting<T>(x, s.steps, a, s.rows, s.batch_size)
+            .run(s.share(detail::extent_at(x.extent[0], s.rows, s.batch_size), detail::grain_of(x)));
+      };
+      switch (x.type) {
+      case float32: run.template operator()<float>(); break;
+      case float64: run.template operator()<double>(); break;
+      case int32: run.template operator()<std::int32_t>(); break;
+      case int64: run.template operator()<std::int64_t>(); break;
+      default: run.template operator()<std::uint8_t>();
       }
     }
   }

@@ -70,31 +70,23 @@ struct matrix_formula {
 
 // This is the same, interpreted: it computes at most `chunk` places at a time.
 template <class T>
-struct interpreted_formula {
-  const expression& x;
-  const chunk_function* steps;
-  std::byte* const* operands;
-  std::int64_t columns;
-  T local[max_operands + max_steps][chunk];  // is written before it is read: filling it with zeros would take longest
-
-  interpreted_formula(const expression& what, const chunk_function* functions, std::byte* const* a, std::int64_t wide)
-      : x(what), steps(functions), operands(a), columns(wide) {}
+class interpreted_formula {
+public:
+  interpreted_formula(const expression& x, const void* steps, std::byte* const* operands, std::int64_t columns)
+      : x_(x), operands_(operands), columns_(columns), numbers_(x, steps) {}
 
   const T* value(std::int64_t row, std::int64_t column, std::int64_t count) {
-    for (int k = 0; k < x.inputs; ++k)
-      with_element_type(x.operand_type[k], [&]<class U>() { read<U>(k, row, column, count); });
-    for (int s = 0; s < x.steps; ++s)
-      steps[s](local[x.inputs + s], local[x.arg[s][0]], local[x.arg[s][1]], local[x.arg[s][2]]);
-    return local[x.inputs + x.steps - 1];
+    for (int k = 0; k < x_.inputs; ++k)
+      numbers_.take(k, operands_[k], offset_in_matrix(x_, k, row, column, columns_),
+                    (x_.varies[k] & along_columns) != 0, count);
+    return numbers_.compute(count, nullptr);
   }
 
 private:
-  template <class U>
-  void read(int k, std::int64_t row, std::int64_t column, std::int64_t count) {
-    const bool down = (x.varies[k] & along_rows) != 0, along = (x.varies[k] & along_columns) != 0;
-    const U* p = at<const U>(operands, k) + (down ? row * (along ? columns : 1) : 0) + (along ? column : 0);
-    for (std::int64_t i = 0; i < chunk; ++i) local[k][i] = i < count ? static_cast<T>(along ? p[i] : p[0]) : T(0);
-  }
+  const expression& x_;
+  std::byte* const* operands_;
+  std::int64_t columns_;
+  chunk_numbers<T> numbers_;
 };
 
 // Returns the sum of an expression's values over the columns of a row: value(row, i, n) returns the 16 from column i
@@ -118,16 +110,12 @@ namespace detail {
 // These are the formulas after a product, interpreted: they are applied to its numbers once those are stored.
 template <class T>
 struct interpreted_epilogue : as_is {
-  T* y;
+  interpreting<T>* formulas;  // in the kernel's frame: products copy the epilogue
   std::int64_t columns;
-  mutable interpreted_formula<T> f;
 
   void stored(std::int64_t row, std::int64_t last_row, std::int64_t column, std::int64_t last_column) const {
-    for (; row < last_row; ++row)
-      for (std::int64_t j = column; j < last_column; j += chunk) {
-        const std::int64_t n = last_column - j < chunk ? last_column - j : chunk;
-        std::memcpy(y + row * columns + j, f.value(row, j, n), static_cast<std::size_t>(n) * sizeof(T));
-      }
+    if (column == 0 && last_column == columns) return formulas->run({row, last_row});
+    for (; row < last_row; ++row) formulas->part_of_row(row, column, last_column - column, columns);
   }
 };
 }  // namespace detail
@@ -143,12 +131,11 @@ struct op_kernel<&cards::fused_matmul> {
       if constexpr (S::is_fixed) {
         multiply_operands_as<A, T>(s, a, detail::matrix_formula<A, S::value.formula, 2>{a, columns});
       } else {
-        std::byte* operands[max_operands] = {a[0]};
-        for (int k = 1; k < s.value.formula.inputs; ++k) operands[k] = a[2 + k];
-        const auto steps = static_cast<const detail::chunk_function*>(s.steps);
-        multiply_operands_as<A, T>(
-            s, a,
-            detail::interpreted_epilogue<T>{{}, at<T>(a, 0), columns, {s.value.formula, steps, operands, columns}});
+        std::byte* result_and_operands[max_operands + 1] = {a[0], a[0]};
+        for (int k = 1; k < s.value.formula.inputs; ++k) result_and_operands[k + 1] = a[2 + k];
+        detail::interpreting<T> formulas(s.value.formula, s.steps, result_and_operands, s.dim(0) * s.dim(1),
+                                         s.batch_size);
+        multiply_operands_as<A, T>(s, a, detail::interpreted_epilogue<T>{{}, &formulas, columns});
       }
     });
   }
@@ -192,8 +179,7 @@ struct op_kernel<&cards::fused_reduction> {
         };
         sum_columns<static_cast<std::int64_t>(N::width)>(s, y, add);
       } else {
-        detail::interpreted_formula<T> f{s.value.formula, static_cast<const detail::chunk_function*>(s.steps), a + 1,
-                                         columns};
+        detail::interpreted_formula<T> f{s.value.formula, s.steps, a + 1, columns};
         const T* numbers = nullptr;
         const auto block_at = [&](std::int64_t row, std::int64_t i, std::size_t n) {
           if (i % detail::chunk == 0)

@@ -125,16 +125,19 @@ GRADUS_INLINE void walk(const expression& x, std::int64_t rows, std::int64_t bat
   }
 }
 
-// The interpreter computes one formula at a time over a chunk that stays in cache.
-inline constexpr std::int64_t chunk = 128;  // a multiple of every register's width
-using chunk_function = void (*)(void* y, const void* a, const void* b, const void* c);
+// The interpreter computes one formula at a time over a chunk that stays in cache: at most `chunk` numbers, and always
+// a multiple of chunk_grain, which is one of every register's width.
+inline constexpr std::int64_t chunk = 128, chunk_grain = 16;
+constexpr std::int64_t in_grains(std::int64_t n) { return (n + chunk_grain - 1) / chunk_grain * chunk_grain; }
+using chunk_function = void (*)(void* y, const void* a, const void* b, const void* c, std::int64_t n);
 
 template <const card* Op, class T, class A>
-void run_chunk(void* y, const void* a, const void* b, const void* c) {
+void run_chunk(void* y, const void* a, const void* b, const void* c, std::int64_t n) {
   using N = number_of<T, A>;
+  static_assert(chunk_grain % static_cast<std::int64_t>(N::width) == 0);
   const T *p = static_cast<const T*>(a), *q = static_cast<const T*>(b), *r = static_cast<const T*>(c);
   T* out = static_cast<T*>(y);
-  for (std::size_t i = 0; i < static_cast<std::size_t>(chunk); i += N::width) {
+  for (std::size_t i = 0; i < static_cast<std::size_t>(n); i += N::width) {
     if constexpr (Op->operands == 1)
       formula<Op>::at(N::load(p + i)).store(out + i);
     else if constexpr (Op->operands == 2)
@@ -144,68 +147,140 @@ void run_chunk(void* y, const void* a, const void* b, const void* c) {
   }
 }
 
+// The numbers of one chunk of an expression: where those of each operand and formula are. They are in memory of their
+// own, or where the operand or the result lies if that has whole grains of the computed type.
 template <class T>
-class interpreting {
+class chunk_numbers {
 public:
-  template <class S>
-  interpreting(const S& s, std::byte* const* a)
-      : x_(s.value.formula), steps_(static_cast<const chunk_function*>(s.steps)), a_(a) {
-    const index_range mine = s.share(extent_at(x_.extent[0], s.rows, s.batch_size), grain_of(x_));
-    const std::int64_t n = extent_at(x_.extent[x_.loops - 1], s.rows, s.batch_size);
-    if (x_.loops > 1 && n != 0 && 2 * n <= chunk)
-      short_runs(s, mine, n);
-    else
-      walk(x_, s.rows, s.batch_size, mine,
-           [this](std::int64_t to, const std::int64_t* offset, std::int64_t many) { row(to, offset, many); });
+  chunk_numbers(const expression& x, const void* steps) : x_(x), steps_(static_cast<const chunk_function*>(steps)) {
+    for (int k = 0; k < x_.inputs + x_.steps; ++k) number_[k] = local_[k];
+  }
+  // Returns memory for the numbers of operand k.
+  T* own(int k) {
+    number_[k] = local_[k];
+    return local_[k];
+  }
+  // Takes n numbers of operand k, or n times one that does not move, from element `first` of its memory on.
+  void take(int k, const std::byte* operand, std::int64_t first, bool moves, std::int64_t n) {
+    if (moves && n % chunk_grain == 0 && x_.operand_type[k] == dtype_of<T>) {
+      number_[k] = reinterpret_cast<const T*>(operand) + first;
+      return;
+    }
+    with_element_type(x_.operand_type[k], [&, n]<class U>() mutable {
+      const U* p = reinterpret_cast<const U*>(operand) + first;
+      T* to = own(k);
+      if (!moves) {
+        const auto same = static_cast<T>(p[0]);
+        for (; n > 0; n -= chunk_grain, to += chunk_grain)
+          for (int i = 0; i < chunk_grain; ++i) to[i] = same;
+        return;
+      }
+      for (; n >= chunk_grain; n -= chunk_grain, to += chunk_grain, p += chunk_grain)
+        for (int i = 0; i < chunk_grain; ++i) to[i] = static_cast<T>(p[i]);
+      for (int i = 0; n > 0 && i < chunk_grain; ++i) to[i] = i < n ? static_cast<T>(p[i]) : T(0);
+    });
+  }
+  // Computes n numbers, in `result` if there are whole grains, and returns where they are.
+  const T* compute(std::int64_t n, T* result) {
+    const std::int64_t all = in_grains(n);
+    for (int s = 0; s < x_.steps; ++s) {
+      const auto& from = x_.arg[s];
+      T* const to = s == x_.steps - 1 && result != nullptr && all == n ? result : local_[x_.inputs + s];
+      steps_[s](to, number_[from[0]], number_[from[1]], number_[from[2]], all);
+      if (s == x_.steps - 1) return to;
+    }
+    return nullptr;  // an expression has a formula
   }
 
 private:
   const expression& x_;
   const chunk_function* steps_;
-  std::byte* const* a_;
+  const T* number_[max_operands + max_steps];
+  // Is written before it is read: filling it with zeros would take longest.
   alignas(64) T local_[max_operands + max_steps][chunk];
+};
+
+// Returns where operand k of an expression over a matrix is read for an element of the result.
+constexpr std::int64_t offset_in_matrix(const expression& x, int k, std::int64_t row, std::int64_t column,
+                                        std::int64_t columns) {
+  const bool down = (x.varies[k] & along_rows) != 0, along = (x.varies[k] & along_columns) != 0;
+  return (down ? row * (along ? columns : 1) : 0) + (along ? column : 0);
+}
+
+template <class T>
+class interpreting {
+public:
+  // The result lies at a[0] and operand k at a[k + 1]; the outermost loop has `rows` steps.
+  interpreting(const expression& x, const void* steps, std::byte* const* a, std::int64_t rows, std::int64_t batch_size)
+      : x_(x), a_(a), rows_(rows), batch_size_(batch_size), numbers_(x, steps) {}
+
+  // Computes these steps of the outermost loop.
+  void run(const index_range& mine) {
+    const std::int64_t n = extent_at(x_.extent[x_.loops - 1], rows_, batch_size_);
+    if (x_.loops == 1)
+      part_of_row(0, mine.first, mine.last - mine.first, n);
+    else if (x_.loops == 2 && mine.last - mine.first == 1)
+      part_of_row(mine.first, 0, n, n);
+    else if (n != 0 && 2 * n <= chunk)
+      short_runs(mine, n);
+    else
+      walk(x_, rows_, batch_size_, mine,
+           [this](std::int64_t to, const std::int64_t* offset, std::int64_t many) { run_of(to, offset, many); });
+  }
+  // Computes n columns of a row, from `column` on, where the loops are those of a matrix of so many columns, or of a row.
+  void part_of_row(std::int64_t row, std::int64_t column, std::int64_t n, std::int64_t columns) {
+    std::int64_t offset[max_operands];
+    const bool is_row = x_.loops == 1;
+    for (int k = 0; k < x_.inputs; ++k)
+      offset[k] = is_row ? (x_.varies[k] != 0 ? column : 0) : offset_in_matrix(x_, k, row, column, columns);
+    run_of(row * columns + column, offset, n);
+  }
+
+private:
+  const expression& x_;
+  std::byte* const* a_;
+  std::int64_t rows_, batch_size_;
+  chunk_numbers<T> numbers_;
 
   // Computes short runs of the innermost loop, as many as a chunk holds at once. What is the same for every run is read
   // once; what varies with all loops lies in memory as the result does.
-  template <class S>
-  void short_runs(const S& s, const index_range& mine, std::int64_t n) {
-    const std::int64_t together = chunk / n;
+  void short_runs(const index_range& mine, std::int64_t n) {
+    std::int64_t end = mine.last * n;
+    for (int l = 1; l < x_.loops - 1; ++l) end *= extent_at(x_.extent[l], rows_, batch_size_);
+    const std::int64_t begin = mine.last == 0 ? 0 : end / mine.last * mine.first;
+    const std::int64_t together = chunk / n < (end - begin) / n ? chunk / n : (end - begin) / n;
     const int inner = 1 << (x_.loops - 1), all = 2 * inner - 1;
     const auto fill = [&](int k, std::int64_t offset, std::int64_t first, std::int64_t runs) {
+      T* to = numbers_.own(k) + first * n;
       with_element_type(x_.operand_type[k], [&]<class U>() {
         const U* from = at<const U>(a_, k + 1) + offset;
         const bool moves = (x_.varies[k] & inner) != 0;
-        for (T* to = local_[k] + first * n; runs > 0; --runs, to += n)
+        for (; runs > 0; --runs, to += n)
           for (std::int64_t i = 0; i < n; ++i) to[i] = static_cast<T>(from[moves ? i : 0]);
       });
     };
     bool with_runs[max_operands] = {}, any = false;
-    const T* number[max_operands + max_steps] = {};
-    for (int k = 0; k < x_.inputs + x_.steps; ++k) number[k] = local_[k];
     for (int k = 0; k < x_.inputs; ++k) {
-      for (T& x : local_[k]) x = T(0);
+      if (x_.varies[k] == all) continue;
+      T* const own = numbers_.own(k);
+      for (std::int64_t i = 0; i < in_grains(together * n); ++i) own[i] = T(0);
       if ((x_.varies[k] & ~inner) == 0)
         fill(k, 0, 0, together);
-      else if (x_.varies[k] != all)
+      else
         any = with_runs[k] = true;
     }
-    std::int64_t end = mine.last * n;
-    for (int l = 1; l < x_.loops - 1; ++l) end *= extent_at(x_.extent[l], s.rows, s.batch_size);
     const auto compute = [&](std::int64_t to, std::int64_t many) {
-      for (int k = 0; k < x_.inputs; ++k) {
-        if (x_.varies[k] != all) continue;
-        number[k] = x_.operand_type[k] == dtype_of<T> && end - to >= chunk ? at<const T>(a_, k + 1) + to : local_[k];
-        if (number[k] == local_[k]) read(k, to, many);
-      }
-      steps(number, to, many);
+      for (int k = 0; k < x_.inputs; ++k)
+        if (x_.varies[k] == all) numbers_.take(k, a_[k + 1], to, true, many);
+      store(to, many);
     };
     if (!any) {
-      for (std::int64_t to = mine.last == 0 ? 0 : end / mine.last * mine.first; to < end; to += together * n)
+      for (std::int64_t to = begin; to < end; to += together * n)
         compute(to, end - to < together * n ? end - to : together * n);
       return;
     }
     std::int64_t here = 0;  // how many runs are in the chunk
-    walk(x_, s.rows, s.batch_size, mine, [&](std::int64_t to, const std::int64_t* offset, std::int64_t) {
+    walk(x_, rows_, batch_size_, mine, [&](std::int64_t to, const std::int64_t* offset, std::int64_t) {
       for (int k = 0; k < x_.inputs; ++k)
         if (with_runs[k]) fill(k, offset[k], here, 1);
       if (++here < together && to + n < end) return;
@@ -213,53 +288,26 @@ private:
       here = 0;
     });
   }
-  // Reads `many` numbers of operand k into its local array, with zeros after them.
-  void read(int k, std::int64_t from, std::int64_t many) {
-    with_element_type(x_.operand_type[k], [&]<class U>() {
-      const U* p = at<const U>(a_, k + 1) + from;
-      for (std::int64_t i = 0; i < chunk; ++i) local_[k][i] = i < many ? static_cast<T>(p[i]) : T(0);
-    });
-  }
-  // Computes the formulas, on numbers that are all at hand, and stores the result in its place.
-  void steps(const T* const* number, std::int64_t to, std::int64_t many) {
-    const bool here = many == chunk && x_.result_type == dtype_of<T>;
-    for (int s = 0; s < x_.steps; ++s) {
-      const auto& from = x_.arg[s];
-      T* result = here && s == x_.steps - 1 ? at<T>(a_, 0) + to : local_[x_.inputs + s];
-      steps_[s](result, number[from[0]], number[from[1]], number[from[2]]);
-    }
-    if (here) return;
+  // Computes the formulas, on numbers that are all at hand, and stores the results in their place.
+  void store(std::int64_t to, std::int64_t many) {
+    T* const place = x_.result_type == dtype_of<T> ? at<T>(a_, 0) + to : nullptr;
+    const T* const result = numbers_.compute(many, place);
+    if (place != nullptr && result == place) return;
     with_element_type(x_.result_type, [&]<class R>() {
       R* y = at<R>(a_, 0) + to;
-      for (std::int64_t i = 0; i < many; ++i) y[i] = to_element<R>(local_[x_.inputs + x_.steps - 1][i]);
+      for (std::int64_t i = 0; i < many; ++i) y[i] = to_element<R>(result[i]);
     });
   }
-  // Computes a run of the innermost loop. Whole chunks of the computed type are read and written where they lie.
-  void row(std::int64_t to, const std::int64_t* offset, std::int64_t n) {
-    const T* number[max_operands + max_steps] = {};  // where the numbers of each operand and formula are
-    bool moves[max_operands] = {}, in_place[max_operands] = {};
-    for (int k = 0; k < x_.inputs; ++k) {
-      moves[k] = (x_.varies[k] >> (x_.loops - 1) & 1) != 0;
-      in_place[k] = moves[k] && x_.operand_type[k] == dtype_of<T>;
-      number[k] = local_[k];
-      if (!moves[k] && n != 0)
-        with_element_type(x_.operand_type[k], [&]<class U>() {
-          const auto value = static_cast<T>(at<const U>(a_, k + 1)[offset[k]]);
-          for (T& to_fill : local_[k]) to_fill = value;
-        });
-    }
-    for (int s = 0; s < x_.steps; ++s) number[x_.inputs + s] = local_[x_.inputs + s];
+  // Computes a run of the innermost loop.
+  void run_of(std::int64_t to, const std::int64_t* offset, std::int64_t n) {
+    const auto moves = [&](int k) { return (x_.varies[k] >> (x_.loops - 1) & 1) != 0; };
+    for (int k = 0; n != 0 && k < x_.inputs; ++k)
+      if (!moves(k)) numbers_.take(k, a_[k + 1], offset[k], false, n < chunk ? n : chunk);
     for (std::int64_t j = 0; j < n; j += chunk) {
       const std::int64_t many = n - j < chunk ? n - j : chunk;
-      for (int k = 0; k < x_.inputs; ++k) {
-        if (in_place[k] && many == chunk) {
-          number[k] = at<const T>(a_, k + 1) + offset[k] + j;
-        } else if (moves[k]) {
-          number[k] = local_[k];
-          read(k, offset[k] + j, many);
-        }
-      }
-      steps(number, to + j, many);
+      for (int k = 0; k < x_.inputs; ++k)
+        if (moves(k)) numbers_.take(k, a_[k + 1], offset[k] + j, true, many);
+      store(to + j, many);
     }
   }
 };
