@@ -227,7 +227,8 @@ public:
       walk(x_, rows_, batch_size_, mine,
            [this](std::int64_t to, const std::int64_t* offset, std::int64_t many) { run_of(to, offset, many); });
   }
-  // Computes n columns of a row, from `column` on, where the loops are those of a matrix of so many columns, or of a row.
+  // Computes n columns of a row, from `column` on, where the loops are those of a matrix of so many columns, or of a
+  // row.
   void part_of_row(std::int64_t row, std::int64_t column, std::int64_t n, std::int64_t columns) {
     std::int64_t offset[max_operands];
     const bool is_row = x_.loops == 1;

@@ -10,8 +10,9 @@
 //
 //   gradus::remote_session s(target, g, gradus::grpc{gradus::mtls{"certs"}});      // cluster/remote_session.hpp
 //
-// Any task may have a session_service: that of a task whose training listens (a parameter server, a worker of all_reduce)
-// shares its port, that of another task takes the task's address. A program that makes none serves no sessions, although its tasks train.
+// Any task may have a session_service: that of a task whose training listens (a parameter server, a worker of
+// all_reduce) shares its port, that of another task takes the task's address. A program that makes none serves no
+// sessions, although its tasks train.
 //
 // A client that may open a session may run any graph here, as on TensorFlow's servers: give certificates accordingly,
 // and serve without them (insecure) only on a network that you trust. session_limits bounds the resources of a call.
