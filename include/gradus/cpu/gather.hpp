@@ -59,11 +59,17 @@ struct op_kernel<&cards::gather> {
           static_cast<std::size_t>(rows) * bytes > detail::near_table ? detail::gathered_ahead : mine.last - mine.first;
       for (std::int64_t i = mine.first; ahead < mine.last - mine.first && i < mine.first + ahead; ++i)
         detail::prefetch_gathered(a[1], bytes, listed[i], rows);
-      for (std::int64_t i = mine.first; i < mine.last; ++i) {
-        if (i + ahead < mine.last) detail::prefetch_gathered(a[1], bytes, listed[i + ahead], rows);
-        const auto row = static_cast<std::size_t>(detail::checked_row<&cards::gather>(listed[i], i, rows));
-        if (bytes != 0) std::memcpy(a[0] + static_cast<std::size_t>(i) * bytes, a[1] + row * bytes, bytes);
-      }
+      const auto copy_rows = [&](std::size_t n) __attribute__((always_inline)) {
+        for (std::int64_t i = mine.first; i < mine.last; ++i) {
+          if (i + ahead < mine.last) detail::prefetch_gathered(a[1], n, listed[i + ahead], rows);
+          const auto row = static_cast<std::size_t>(detail::checked_row<&cards::gather>(listed[i], i, rows));
+          if (n != 0) std::memcpy(a[0] + static_cast<std::size_t>(i) * n, a[1] + row * n, n);
+        }
+      };
+      if (!S::is_fixed && bytes == 4)  // a number, which a call of memcpy would take longest to copy
+        copy_rows(4);
+      else
+        copy_rows(bytes);
     });
   }
 };
