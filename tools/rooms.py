@@ -23,6 +23,8 @@ Laws:
   waiting     the rooms of WAITS_BY_TASKS start threads, block and sleep through base/tasks.hpp alone, so that tasks of a
               program's own can stand in the system's place
   references  a file that a comment or a page names exists
+  buffers     headers do without std::stable_sort and its like, whose buffer in libstdc++ 12 is deprecated for clang 19, so
+              that programs would be warned: base/sort.hpp has one without
   words       comments of headers do without PLAIN_WORDS: they name the thing that acts, and use the field's word for the act
 """
 import fnmatch
@@ -34,6 +36,8 @@ import tempfile
 
 # A sentence with one of these says neither which object acts nor what it does: "who asks is told" for "the call returns".
 PLAIN_WORDS = re.compile(r"(?<![\w`])(who|whom|told|asked)(?![\w`])", re.I)
+
+BUFFERS = re.compile(r"\bstd::(?:ranges::)?(stable_sort|stable_partition|inplace_merge)\b")
 
 # A foreign library is known by how its includes begin; its door is the only header that may write them.
 DOORS = {
@@ -166,6 +170,9 @@ def check(root):
             if re.match(r"namespace gradus\b(?!::inline GRADUS_BUILD\b)", line) and "// of every build" not in line:
                 found.append((shown, number, "build", "write `namespace gradus::inline GRADUS_BUILD {` (base/build.hpp)"))
             comment = re.search(r"(?<!:)//(.*)", line)
+            buffer = BUFFERS.search(line.split("//")[0])
+            if buffer:
+                found.append((shown, number, "buffers", f"sort without std::{buffer.group(1)}, as base/sort.hpp does"))
             word = PLAIN_WORDS.search(comment.group(1)) if comment else None
             if word:
                 found.append((shown, number, "words", f"write which object acts and what it does, without `{word.group(1)}`"))
@@ -425,6 +432,7 @@ def self_test():
         ("include/gradus/graph/leave.hpp", '#pragma once\n#include "../ops/o.hpp"\n', 2, "edge core"),
         ("include/gradus/base/good.hpp", "#pragma once\nnamespace gradus::detail {\n}\n", 2, "build"),
         ("include/gradus/ops/early.hpp", "#pragma once\n\n#include <vector>\n", 3, "first"),
+        ("include/gradus/base/two.ipp", '#pragma once\n#include "two.hpp"\nvoid f() { std::stable_sort(a, b); }\n', 3, "buffers"),
         ("include/gradus/base/good.hpp", "#pragma once\nint x;  // Who reads it is not told\n", 2, "words"),
         ("include/gradus/base/two.ipp", '#pragma once\n#include "two.hpp"\n// as asked\n', 3, "words"),
         ("include/gradus/base/lonely.hpp", "#pragma once\n", 1, "mirror"),

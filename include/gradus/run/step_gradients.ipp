@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "../base/body.hpp"
+#include "../base/sort.hpp"
 #include "step_gradients.hpp"
 
 namespace gradus::inline GRADUS_BUILD::detail {
@@ -41,8 +42,7 @@ GRADUS_BODY std::vector<final_gradient> final_gradients(const runnable& r) {
     int& mine = done[static_cast<std::size_t>(i)];
     mine = std::max(mine, last);
   }
-  std::stable_sort(all.begin(), all.end(),
-                   [](const final_gradient& a, const final_gradient& b) { return a.after < b.after; });
+  sort_stably(all, [](const final_gradient& a, const final_gradient& b) { return a.after < b.after; });
   return all;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "../base/body.hpp"
+#include "../base/sort.hpp"
 #include "../store/decimal.hpp"
 #include "tensorflow_pattern.hpp"
 
@@ -140,8 +141,7 @@ struct pattern_table {
       if (!again) all.push_back(pattern_parser(f).run());
     }
     for (const tensorflow_pattern& p : all) by_op[p.terms[static_cast<std::size_t>(p.root)].word].push_back(&p);
-    for (auto& [op, list] : by_op)
-      std::stable_sort(list.begin(), list.end(), [](const auto* a, const auto* b) { return a->calls > b->calls; });
+    for (auto& [op, list] : by_op) sort_stably(list, [](const auto* a, const auto* b) { return a->calls > b->calls; });
   }
 };
 
