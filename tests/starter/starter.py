@@ -163,6 +163,12 @@ def makefile(folder, _):
     expect(paste(folder).endswith("\ny = 2.000 x + 1.000\n"), "the line of the page is found")
     said = run(os.path.join(folder, "fit"), input="".join(f"{x} {3 * x - 2}\n" for x in (-1, 0, 0.5, 2, 3)))
     expect(said == "y = 3.000 x + -2.000\n", f"the line is found: {said}")
+    here = {"cwd": folder, "env": {**environment, **cheap}}  # gradus::compiled, by make alone
+    run("make", "clean", **here)
+    run("make", "-j2", "COMPILED=1", **here)
+    expect(os.path.exists(os.path.join(folder, "libgradus.a")), "COMPILED=1 makes a library")
+    compiled = run(os.path.join(folder, "fit"), input="".join(f"{x} {3 * x - 2}\n" for x in (-1, 0, 0.5, 2, 3)))
+    expect(compiled == said, f"the library's program prints the same: {compiled}")
 
 
 def board(folder, _):
