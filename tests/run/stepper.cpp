@@ -408,7 +408,8 @@ void handed_over(const char* what, Model (*model)(), std::int64_t batch_size, co
 }
 template <auto Build, bool Reuse, bool Norm>
 auto read_model() {
-  return interpreted_model<cpu<fast>, ops<>, gating::op, Norm, Reuse>{Build};
+  constexpr auto build = Build;  // clang 19 merges the objects of template arguments of two files
+  return interpreted_model<cpu<fast>, ops<>, gating::op, Norm, Reuse>{build};
 }
 }  // namespace
 

@@ -50,7 +50,7 @@ public:
   void serve(std::uint32_t shard) override;
   void finish() override;
   void server_stopped() override;
-  void share(transport_told* sessions, transport*& carrier) override;
+  int share(transport_told* sessions, transport*& carrier) override;
   std::vector<cluster_member> known_members() override;
 
   // ---- message_network
@@ -93,10 +93,10 @@ private:
   std::uint64_t answers_ = 0;
   std::mutex sending_;
   int port_ = 0;
+  shared_port port_of_sessions_;  // before the transport, whose callbacks use it
   std::unique_ptr<transport> carrier_;
   message_frames out_;
   task_handle beats_;
-  shared_port port_of_sessions_;
 
   bool is_ps() const { return nodes_.me < nodes_.shards; }
   void connect(std::uint32_t node, const task_hello& h);

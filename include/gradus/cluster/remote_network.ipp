@@ -52,10 +52,11 @@ GRADUS_BODY remote_network::~remote_network() {
   carrier_->close(o_.close_secs);
 }
 
-GRADUS_BODY void remote_network::share(transport_told* sessions, transport*& carrier) {
-  if (!is_ps()) return;
+GRADUS_BODY int remote_network::share(transport_told* sessions, transport*& carrier) {
+  if (!is_ps()) return 0;
   carrier = carrier_.get();
   port_of_sessions_.give_to(sessions);
+  return port_;
 }
 GRADUS_BODY void remote_network::connect(std::uint32_t node, const task_hello& h) {
   carrier_->connect(node, nodes_.addresses[node], own_hello(nodes_, boot_, h));

@@ -19,7 +19,7 @@ GRADUS_BODY session_host::session_host(const server& here, opener open, card_fin
       tasks_(here.tasks()),
       changed_(tasks_),
       next_node_(first_session_node) {
-  if (here.network() != nullptr) here.network()->share(this, carrier_);
+  if (here.network() != nullptr) port_ = here.network()->share(this, carrier_);
   if (carrier_ == nullptr) {
     own_ = here.make_transport();
     if (own_ == nullptr)
@@ -32,7 +32,12 @@ GRADUS_BODY session_host::session_host(const server& here, opener open, card_fin
     own_->tell(*this);
     port_ = own_->listen(here.def().cluster.task_address(here.def().job_name, here.def().task_index));
   }
-  sweeper_ = tasks_.start("a server of sessions", "raise the limit of threads", [this] { sweep(); });
+  try {
+    sweeper_ = tasks_.start("a server of sessions", "raise the limit of threads", [this] { sweep(); });
+  } catch (...) {
+    if (own_ == nullptr) here.network()->share(nullptr, carrier_);
+    throw;
+  }
 }
 GRADUS_BODY session_host::~session_host() {
   if (own_ == nullptr) here_.network()->share(nullptr, carrier_);

@@ -52,9 +52,9 @@ public:
   // deadline_exceeded if the task that has the list does not answer.
   virtual std::vector<cluster_member> known_members() { return {}; }
   // Lets sessions of other processes use the transport that the task's network listens with, as nodes from 65,536 on:
-  // sets `carrier` to that transport, and then calls `sessions` for them. With a null `sessions` it calls nothing any
-  // more. If the network takes no connections, it does nothing.
-  virtual void share(transport_told* /*sessions*/, transport*& /*carrier*/) {}
+  // sets `carrier` to that transport, and then calls `sessions` for them; returns the port. With a null `sessions` it
+  // calls nothing any more. If the network takes no connections, it does nothing and returns 0.
+  virtual int share(transport_told* /*sessions*/, transport*& /*carrier*/) { return 0; }
   // To be called when the task's server was stopped: a call of serve that waits returns.
   virtual void server_stopped() {}
 };

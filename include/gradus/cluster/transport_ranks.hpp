@@ -60,7 +60,7 @@ public:
   rank_network* ranks() override { return this; }
   void finish() override;
   void server_stopped() override;
-  void share(transport_told* sessions, transport*& carrier) override;
+  int share(transport_told* sessions, transport*& carrier) override;
   std::vector<cluster_member> known_members() override;
 
   int port() const { return port_; }
@@ -101,9 +101,9 @@ private:
   bool is_closing_ = false, has_left_ = false;
   double since_ = 0;
   int port_ = 0;
+  shared_port port_of_sessions_;  // before the transport, whose callbacks use it
   std::unique_ptr<transport> carrier_;
   task_handle beats_;
-  shared_port port_of_sessions_;
 
   [[noreturn]] static message_network& refuse_shards();
   void end(const std::string& why);  // under the mutex

@@ -33,9 +33,10 @@ GRADUS_BODY transport_ranks::~transport_ranks() {
 GRADUS_BODY message_network& transport_ranks::refuse_shards() { detail::refuse_shards(); }
 GRADUS_BODY void transport_ranks::offer(shard_program, const std::string&) { refuse_shards(); }
 
-GRADUS_BODY void transport_ranks::share(transport_told* sessions, transport*& carrier) {
+GRADUS_BODY int transport_ranks::share(transport_told* sessions, transport*& carrier) {
   carrier = carrier_.get();
   port_of_sessions_.give_to(sessions);
+  return port_;
 }
 
 // ---- waits

@@ -155,6 +155,7 @@ public:
   chunk_numbers(const expression& x, const void* steps) : x_(x), steps_(static_cast<const chunk_function*>(steps)) {
     for (int k = 0; k < x_.inputs + x_.steps; ++k) number_[k] = local_[k];
   }
+  chunk_numbers(const chunk_numbers&) = delete;
   // Returns memory for the numbers of operand k.
   T* own(int k) {
     number_[k] = local_[k];

@@ -171,7 +171,9 @@ public:
     std::vector<detail::model_to_export> all;
     for (const gradus::mode m : modes) {
       auto g = std::make_unique<graph>(m);
-      const model_spec made = Model(*g);
+      // A copy: two files may each have a model of this name, and clang 19 merges the objects of template arguments.
+      constexpr auto build = Model;
+      const model_spec made = build(*g);
       all.push_back(detail::export_of_model(std::move(g), made));
     }
     return detail::export_checkpoint(base, path, all, o, reading());
