@@ -150,3 +150,48 @@ TEST_CASE("behind products of any width, interpreted: a row alone, rows together
       CHECK(same(run(false), run(true)));
     }
 }
+
+TEST_CASE("a product whose columns are divided, with a formula behind it that is interpreted") {
+  for (const int m : {1, 5}) {
+    constexpr int k = 64, n = 600;
+    detail::signature s;
+    s.op = &cards::fused_matmul;
+    const int dims[] = {1, m, k, n, 0, 0};
+    std::copy(std::begin(dims), std::end(dims), s.dims);
+    for (dtype& t : s.types) t = float32;
+    expression& x = s.formula;  // the sums times one number for each row, and one for each column
+    x.inputs = 3, x.steps = 2, x.loops = 2, x.extent[1] = n, x.type = x.result_type = float32;
+    for (int i = 0; i < 3; ++i) x.operand_type[i] = float32;
+    x.varies[0] = detail::along_rows | detail::along_columns, x.varies[1] = detail::along_rows,
+    x.varies[2] = detail::along_columns;
+    x.op[0] = &cards::mul, x.op[1] = &cards::add;
+    x.arg[0][0] = 0, x.arg[0][1] = 1, x.arg[1][0] = 3, x.arg[1][1] = 2;
+    const detail::chunk_function steps[] = {&detail::run_chunk<&cards::mul, float, fast>,
+                                            &detail::run_chunk<&cards::add, float, fast>};
+    const auto whole_numbers = [](int count, int first) {
+      std::vector<float> v(static_cast<std::size_t>(count));
+      for (float& f : v) f = static_cast<float>(first = (first * 7 + 3) % 11 - 5);
+      return v;
+    };
+    auto a = whole_numbers(m * k, 1), b = whole_numbers(k * n, 2), down = whole_numbers(m, 3),
+         along = whole_numbers(n, 4);
+    std::vector<float> expected;
+    for (int i = 0; i < m; ++i)
+      for (int j = 0; j < n; ++j) {
+        float sum = 0;
+        for (int q = 0; q < k; ++q)
+          sum += a[static_cast<std::size_t>(i * k + q)] * b[static_cast<std::size_t>(q * n + j)];
+        expected.push_back(sum * down[static_cast<std::size_t>(i)] + along[static_cast<std::size_t>(j)]);
+      }
+    for (const int parts : {1, 2, 3, 7}) {
+      CAPTURE(parts);
+      std::vector<float> y(expected.size());
+      std::byte* args[] = {reinterpret_cast<std::byte*>(y.data()), reinterpret_cast<std::byte*>(a.data()),
+                           reinterpret_cast<std::byte*>(b.data()), reinterpret_cast<std::byte*>(down.data()),
+                           reinterpret_cast<std::byte*>(along.data())};
+      for (int part = 0; part < parts; ++part)
+        op_kernel<&cards::fused_matmul>::run<fast>(detail::dynamic{m, 1, part, parts, s, steps}, args);
+      CHECK(y == expected);
+    }
+  }
+}
