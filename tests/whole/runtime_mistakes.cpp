@@ -310,7 +310,7 @@ TEST_CASE("checkpoints: of another rule, of another shape, of other data, none, 
   }
   CHECK(locked ==
         "permission_denied: cannot create the directory \"run\": Permission denied (check the directory's owner and "
-        "its permissions, or choose another directory)");
+        "permissions, or choose another directory)");
 }
 
 TEST_CASE("warm start: no such run, a variable that is not here or not there, an expression that matches nothing") {
