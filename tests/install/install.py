@@ -171,7 +171,8 @@ with tempfile.TemporaryDirectory() as scratch:
         if a.way == "pch":
             if not any(w.endswith("cmake_pch.hxx") for w in words):
                 sys.exit(f"no precompiled header is used:\n{entry['command']}")
-            words = [w for w in words if w not in ("-Winvalid-pch", "-include") and not w.endswith("cmake_pch.hxx")]
+            of_pch = ("-Winvalid-pch", "-include", "-Xclang", "-include-pch", "-fpch-instantiate-templates")
+            words = [w for w in words if w not in of_pch and not re.search(r"cmake_pch\.hxx(\.pch)?$", w)]
         skip = False
         for word in words:
             if skip:
