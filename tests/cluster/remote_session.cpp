@@ -163,6 +163,21 @@ TEST_CASE("a saver saves and restores variables of a server; what is written her
   CHECK(s.run(w).as<float>()[0] == 1);
 }
 
+TEST_CASE("a write that the server refuses is sent again with the next call") {
+  hub h;
+  const server here(looped{&h, "server"}, one_task);
+  const session_service there{here, session_limits{.bytes = 3000}};
+  graph g;
+  const value v = g.variable("v", {}, {.init = ones}), w = g.variable("w", {1000}, {.init = zeros});
+  remote_session s(target, g, looped{&h, "one"}, quick());
+  s.initialize();
+  CHECK(s.run(v).as<float>()[0] == 1);
+  s.mutable_variable("w").mutable_as<float>()[0] = 7;
+  for (int i = 0; i < 2; ++i)
+    CHECK(says(message_of(status::resource_exhausted, [&] { s.run(v); }), "the limit `bytes`"));
+  static_cast<void>(w);
+}
+
 TEST_CASE("a state list of a remote session that is taken once saves and restores what the server has then") {
   serving at;
   const testing::temp_dir place;

@@ -113,6 +113,39 @@ TEST_CASE("a session of one client is not another's, whatever number it says") {
   CHECK(s.run(k.v).as<float>()[0] == 1);
 }
 
+TEST_CASE("a session is opened once: a second open does not take the graph from a run") {
+  serving at;
+  graph g;
+  graph_queue q(g, make_queue_spec(queue_kind::fifo, 8, {float32}, {.shapes = {{}}, .name = "q"}));
+  const value got = q.dequeue()[0], close = q.close();
+  std::atomic<bool> begun = false;
+  std::atomic<std::uint64_t> number = 0;
+  at.h.saw = [&](std::span<const std::byte> frame) {
+    if (is_run(frame)) number = detail::keep_frame(frame).head.incarnation, begun = true;
+  };
+  auto carrier = at.from("one").make({});
+  detail::session_client client(target, "loop", std::move(carrier), quick());
+  const auto bytes = detail::graph_to_bytes(g);
+  const std::span<const std::byte> tensors[] = {bytes};
+  const std::uint64_t mine = 77;
+  client.call(detail::session_op::open, mine, 1, detail::bytes_of_said(detail::open_call{}), tensors);
+  detail::run_call run;
+  run.fetches = {got.id};
+  std::thread waits([&] {
+    CHECK_THROWS_AS(client.call(detail::session_op::run, mine, 2, detail::bytes_of_said(run)), out_of_range);
+  });
+  while (!begun) std::this_thread::yield();
+  CHECK(says(message_of(status::failed_precondition,
+                        [&] {
+                          client.call(detail::session_op::open, mine, 3, detail::bytes_of_said(detail::open_call{}),
+                                      tensors);
+                        }),
+             "a session is opened once"));
+  run.fetches = {close.id};
+  client.call(detail::session_op::run, mine, 4, detail::bytes_of_said(run));
+  waits.join();
+}
+
 TEST_CASE("a parameter server runs sessions at the port of its training, while it trains") {
   const testing::temp_dir place;
   const cluster_models::points data;

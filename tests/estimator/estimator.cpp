@@ -884,3 +884,28 @@ TEST_CASE("device_fn of the configuration gives devices to the nodes of the trai
   REQUIRE(!evaluated.empty());
   for (const std::string& device : evaluated) CHECK(device.empty());
 }
+
+TEST_CASE("an evaluation of data that never end is refused where nothing can stop it") {
+  testing::temp_dir dir;
+  estimator e(line::model, {.model_dir = dir.path()});
+  e.train(line::endless, {.steps = 2});
+  CHECK(message_of([&] { e.evaluate(line::endless); }).find("never ends") != std::string::npos);
+  CHECK(e.evaluate(line::endless, {.steps = 3})["global_step"] == 2);
+  struct stops {
+    int left = 2;
+    void after_run(run_context& c, const run_values&) {
+      if (--left == 0) c.request_stop();
+    }
+  };
+  CHECK(e.evaluate(line::endless, {.hooks = {stops{}}})["global_step"] == 2);
+}
+
+TEST_CASE("a checkpoint that is not there is not said to be a fault of the model_fn") {
+  testing::temp_dir dir;
+  estimator e(line::model, {.model_dir = dir.path()});
+  e.train(line::endless, {.steps = 2});
+  const std::string said =
+      message_of([&] { e.evaluate(line::once, {.checkpoint_path = dir.path() + "/model-7.ckpt"}); });
+  CHECK(said.find("model-7.ckpt") != std::string::npos);
+  CHECK(said.find("model_fn") == std::string::npos);
+}

@@ -44,3 +44,29 @@ TEST_CASE("it may be another one after a restart, so saving asks") {
           shorter.next(e);
         }).find("after 3 elements, but the function made only 2") != std::string::npos);
 }
+
+TEST_CASE("a function that raises while it is moved to its position is moved again by the next call") {
+  int raises_at = -1;
+  const auto made = [&] {
+    return from_generator(scalar,
+                          [&] {
+                            return [&, i = 0](datum& e) mutable {
+                              if (i == raises_at) raises_at = -1, raise(status::unavailable, "a device that is away");
+                              e.set<std::int64_t>(0, i++);
+                              return true;
+                            };
+                          },
+                          {.stateful = false});
+  };
+  auto first = made();
+  datum e;
+  for (int i = 0; i < 10; ++i) first.next(e);
+  std::vector<std::byte> position;
+  first.save(position);
+  auto again = made();
+  again.load(position);
+  raises_at = 5;
+  CHECK_THROWS_AS(again.next(e), unavailable);
+  REQUIRE(again.next(e));
+  CHECK(e.value<std::int64_t>(0) == 10);
+}

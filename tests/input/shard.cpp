@@ -5,6 +5,7 @@
 using namespace data_tests;
 
 #include <gradus/input/dataset.hpp>
+#include <gradus/input/generator.hpp>
 
 TEST_CASE("every n-th, of elements and of batches") {
   CHECK(all_of(range_dataset(10).shard(3, 1)) == ints{1, 4, 7});
@@ -25,4 +26,31 @@ TEST_CASE("every n-th, of elements and of batches") {
   CHECK(
       message_of(status::invalid_argument, [] { range_dataset(3).shard(2, 2); }).starts_with("shard(2, 2): expected"));
   resumes([] { return counter_dataset().take(20).shard(3, 1).repeat(2); });
+}
+
+TEST_CASE("a record that raises an error is passed over, and shards and skips go on with the elements of their own") {
+  const auto numbers = [] {
+    return from_generator(scalar, [] {
+      return [i = 0](datum& e) mutable {
+        const int mine = i++;
+        if (mine == 3) raise(status::data_loss, "a bad record");
+        e.set<std::int64_t>(0, mine > 3 ? mine - 1 : mine);  // 0 1 2 (bad) 3 4 ...
+        return mine < 41;
+      };
+    });
+  };
+  const auto read = [](auto d) {
+    ints all;
+    datum e;
+    for (int raised = 0; raised < 2;) try {
+        if (!d.next(e)) break;
+        all.push_back(e.template value<std::int64_t>(0));
+      } catch (const data_loss&) {
+        ++raised;
+      }
+    return all;
+  };
+  CHECK(read(numbers().shard(8, 0)) == ints{0, 8, 16, 24, 32});
+  CHECK(read(numbers().shard(8, 5)) == ints{5, 13, 21, 29, 37});
+  CHECK(read(numbers().skip(36)) == ints{36, 37, 38, 39});
 }

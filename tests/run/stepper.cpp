@@ -5,12 +5,14 @@
 #include <gradus/update/loss_scale.hpp>
 #include <gradus/update/rules/gradient_descent.hpp>
 #include <gradus/update/rules/momentum.hpp>
+#include <gradus/update/vary.hpp>
 
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <memory>
 #include <string>
 
 using namespace run_test;
@@ -556,4 +558,42 @@ TEST_CASE("a global norm over gradients of float32 and float64") {
   CHECK(s.gradient_norm() == 5);  // of -3 and -4
   CHECK(at(s.variables().view(static_cast<std::size_t>(s.variables().find("w")))) == doctest::Approx(0.3));
   CHECK(s.variables().view(static_cast<std::size_t>(s.variables().find("v"))).as<double>()[0] == doctest::Approx(0.4));
+}
+
+TEST_CASE(
+    "slots that are started again, and a count that is moved, have the factor of the step to come of a beta that "
+    "varies") {
+  const auto beta = vary<&adam::beta1>([](std::int64_t step) { return step == 0 ? 0.0 : 0.9; });
+  const auto update = composed{adam{.rate = 0.1}, beta};
+  using stepper_type = plain_stepper<std::remove_const_t<decltype(update)>, interpreted<>>;
+  const auto made = [&] {
+    auto s = std::make_unique<stepper_type>(interpreted<>{bowl}, update);
+    s->allocate();
+    s->initialize(1);
+    s->bound<mode::train>(1);
+    return s;
+  };
+  const auto w_of = [](stepper_type& s) {
+    return at(s.variables().view(static_cast<std::size_t>(s.variables().find("w"))));
+  };
+  // What an updater makes of the same value and gradient at this step.
+  const auto updated = [&](float w, std::int64_t step) {
+    std::vector<float> value{w}, gradient{2 * (w - 3)};
+    updater u{adam{.rate = 0.1}, beta};
+    u.track("w", value);
+    u.set_global_step(step);
+    u.apply({{"w", gradient}});
+    return value[0];
+  };
+  auto again = made();
+  for (int i = 0; i < 3; ++i) again->train_step();
+  const float before = w_of(*again);
+  again->restart_mirrors();
+  again->train_step();
+  CHECK(w_of(*again) == updated(before, 3));
+  auto moved = made();
+  moved->move_to(5);
+  const float start = w_of(*moved);
+  moved->train_step();
+  CHECK(w_of(*moved) == updated(start, 5));
 }

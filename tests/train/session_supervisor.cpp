@@ -772,3 +772,23 @@ TEST_CASE("a session that could not be prepared leaves the logdir free") {
   CHECK_THROWS_AS(sv.managed_session(), internal);
   CHECK(hold_directory(posix{}, m.at.path())->held());
 }
+
+TEST_CASE(
+    "a stop inside the block of a managed session makes the last checkpoint, and the block ends without another") {
+  for (const bool writes : {true, false}) {
+    model m;
+    const value step = m.g.variable("global_step", {}, {.init = zeros, .trainable = false, .type = int64});
+    m.g.add_to(collection::global_step, step);
+    const value next = assign_add(step, m.g.constant(1, int64));
+    session_supervisor_options o = m.in({});
+    if (!writes) o.summary_writer = none;
+    session_supervisor sv(m.g, sessions_of(m.g), o);
+    {
+      auto sess = sv.managed_session();
+      for (int i = 0; i < 7; ++i) sess.run(next);
+      sv.stop();
+      CHECK(m.at.checkpoints().back().find("-7") != std::string::npos);
+    }
+    CHECK(m.at.checkpoints().back().find("-7") != std::string::npos);
+  }
+}

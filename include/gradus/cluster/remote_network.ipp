@@ -95,6 +95,7 @@ GRADUS_BODY void remote_network::offer(shard_program program, const std::string&
         why += text("; ", nodes_.names[k], ": ", problem);
     raise(status::deadline_exceeded, text(nodes_.task, " ", waited, why));
   }
+  if (beats_.joinable()) return;  // of another trainer of this process: heartbeats go on until the cluster ends
   beats_ = tasks_.start("a worker's heartbeat", "give the process one more thread", [this] { beat(); });
 }
 GRADUS_BODY std::string remote_network::not_welcome() const {

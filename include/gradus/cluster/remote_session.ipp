@@ -162,7 +162,7 @@ GRADUS_BODY void remote_session::will_change(const detail::resource_variable* fo
 GRADUS_BODY void remote_session::send_changes() const {
   detail::write_call said;
   std::vector<std::span<const std::byte>> tensors;
-  std::vector<std::size_t> which;
+  std::vector<std::pair<std::size_t, known>> before;
   {
     const std::lock_guard lock(mirror_);
     const bool all = std::exchange(may_differ_, false);
@@ -172,13 +172,21 @@ GRADUS_BODY void remote_session::send_changes() const {
       if (!all && !known_[i].handed_out) continue;
       const known now{detail::crc_of(v), v.initialized, known_[i].handed_out};
       if (now.crc == known_[i].crc && now.has_value == known_[i].has_value) continue;
-      known_[i] = now;
+      before.push_back({i, std::exchange(known_[i], now)});
       said.names.push_back(v.name);
       said.has_value.push_back(v.initialized);
       tensors.push_back(v.initialized ? variables()[i]->view().bytes() : std::span<const std::byte>());
     }
   }
-  if (!said.names.empty()) call(detail::session_op::write, detail::bytes_of_said(said), tensors);
+  if (said.names.empty()) return;
+  try {
+    call(detail::session_op::write, detail::bytes_of_said(said), tensors);
+  } catch (...) {  // the server may have the values of before, so the next call sends them again
+    const std::lock_guard lock(mirror_);
+    for (const auto& [i, then] : before) known_[i].crc = then.crc, known_[i].has_value = then.has_value;
+    may_differ_ = true;
+    throw;
+  }
 }
 
 GRADUS_BODY void remote_session::close_elsewhere() {

@@ -67,6 +67,7 @@ private:
     std::uint64_t done = 0;  // the client has the answers of all calls up to this one
     std::size_t at_work = 0;
     bool is_closed = false;
+    bool is_gone = false;  // its client is gone, so that answers are kept for nobody
   };
   struct job {
     std::shared_ptr<served> of;  // null: from a client without a session

@@ -272,7 +272,7 @@ GRADUS_BODY void session_host::drop(const std::shared_ptr<served>& s) {
   std::vector<std::shared_ptr<call>> calls;
   {
     const std::lock_guard lock(mutex_);
-    s->is_closed = true;
+    s->is_closed = s->is_gone = true;
     for (const auto& [sequence, c] : s->calls) {
       bytes_ -= std::exchange(c->bytes, 0);
       calls.push_back(c);
@@ -311,7 +311,7 @@ GRADUS_BODY void session_host::make(job& j) {
     const std::lock_guard lock(mutex_);
     --j.of->at_work;
     if (j.of->is_closed && j.of->at_work == 0) ends = std::move(j.of->session);
-    if (j.what->state == call::at_work && (!j.of->is_closed || is_last)) {
+    if (j.what->state == call::at_work && (!j.of->is_gone || is_last)) {
       bytes_ -= std::exchange(j.what->bytes, answer.size());
       bytes_ += answer.size();
       j.what->answer = answer;
@@ -361,6 +361,8 @@ GRADUS_BODY std::vector<std::byte> session_host::answer_to(job& j, std::uint64_t
     if (f.tensors.size() != 1) raise(status::data_loss, text("a session is opened with one graph"));
     const std::lock_guard opening(of.opening);
     if (!here_.is_running()) raise(status::unavailable, text("the server \"", target(), "\" does not run; start() it"));
+    if (of.what != nullptr)  // its calls may be at work
+      raise(status::failed_precondition, text("a session is opened once, by its first call; make another one"));
     of.what = std::make_unique<graph>(graph_from_bytes(f.tensors[0], cards_, of.unknown));
     const auto box =
         here_.resources_for(o.has_config ? or_none<session_options>(o.config) : or_none<session_options>());

@@ -449,6 +449,9 @@ GRADUS_BODY evaluation_result estimator::evaluate(const input_function& input_fn
   const bool is_newest = is_newest_checkpoint(any_file_system(), o_.model_dir, o.checkpoint_path);
 
   built b = build(gradus::mode::evaluate, input_fn);
+  if (!o.steps && o.hooks.empty() && b.spec.evaluation_hooks.empty() &&  // hooks may stop it
+      b.input->batches().cardinality() == infinite_cardinality)
+    detail::refuse_endless_evaluation();
   graph& g = *b.g;
   std::vector<std::string> names;
   std::vector<value> results;
@@ -523,6 +526,8 @@ GRADUS_BODY detail::estimator_creator estimator::creator_of(built& b, const std:
     if (const auto& given = o_.warm_start_from.given_codec()) how.own = *given;
   const auto restore = [checkpoint, m, how = std::move(how), seed = o_.config.tf_random_seed](base_session& s) {
     if (checkpoint.empty()) return false;
+    static_cast<void>(
+        detail::find_checkpoint(checkpoint, how.own));  // a file that is not there is no fault of model_fn
     try {
       detail::restore_variables(s, checkpoint, seed, how);
     } catch (const not_found& e) {

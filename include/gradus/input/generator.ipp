@@ -21,15 +21,16 @@ GRADUS_BODY generated_dataset& generated_dataset::operator=(const generated_data
 GRADUS_BODY bool generated_dataset::pull_unit(datum& out) {
   if (ended_) return false;
   if (!next_) {
-    next_ = begin_();
+    auto next = begin_();
     for (std::int64_t i = 0; i < given_; ++i) {
       out.conform(spec_);
-      if (!next_(out))
+      if (!next(out))
         raise(status::data_loss, text("from_generator: the position is after ", given_,
                                       " elements, but the function "
                                       "made only ",
                                       i, "; it is another one, or depends on more"));
     }
+    next_ = std::move(next);  // now that it is where the position is
   }
   out.conform(spec_);
   if (!next_(out)) {

@@ -204,7 +204,9 @@ private:
   bool pass() {
     if (count_ == detail::no_limit) return false;
     while (passed_ < count_) {
-      const std::int64_t got = detail::counted<Source>(source_.pull({}, 0, count_ - passed_));
+      // One by one: a record that raises an error is counted in no pull, and those before it would be forgotten.
+      const std::int64_t got =
+          detail::counted<Source>(source_.pull({}, 0, indexed_dataset<Source> ? count_ - passed_ : 1));
       if (got == 0) return false;
       passed_ += got;
     }

@@ -74,7 +74,8 @@ private:
   // Passes over the elements before the next one of this shard. Returns false at the end.
   bool pass() {
     while (gap_ > 0) {
-      const std::int64_t got = detail::counted<Source>(source_.pull({}, 0, gap_));
+      // One by one: a record that raises an error is counted in no pull, and those before it would be forgotten.
+      const std::int64_t got = detail::counted<Source>(source_.pull({}, 0, indexed_dataset<Source> ? gap_ : 1));
       if (got == 0) return false;
       gap_ -= got;
     }

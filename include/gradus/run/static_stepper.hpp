@@ -208,6 +208,7 @@ public:
   void restart_mirrors() {
     for (const auto& v : kept) v.trainable ? start_mirrors(v) : void();
     step_.update.restart();
+    step_.update.stay_at(0, step_.global_step);
   }
 
 private:

@@ -258,11 +258,13 @@ public:
     static_assert(!Optimizer::loss_scale_is_state,
                   "gradus: dynamic_loss_scale moves the factor of the gradients: move_to needs that of who made the "
                   "update as well, move_to(u.global_step(), u.loss_scale())");
+    updates_.step.update.stay_at(updates_.step.global_step, global_step);
     count_to(global_step);
   }
   // Does the same with the loss scale of the next gradients, where that is state of the updates.
   void move_to(std::int64_t global_step, [[maybe_unused]] double loss_scale) {
     if constexpr (Optimizer::loss_scale_is_state) updates_.step.update.set_loss_scale(loss_scale);
+    updates_.step.update.stay_at(updates_.step.global_step, global_step);
     count_to(global_step);
   }
   template <mode M>
@@ -340,6 +342,7 @@ public:
     for (std::size_t i = 0; i < updates_.variables.size(); ++i)
       if (updates_.variables.info(i).trainable) updates_.start_mirrors(i);
     updates_.step.update.restart();
+    updates_.step.update.stay_at(0, updates_.step.global_step);
   }
   // Call this after a restore: nothing is left to initialize.
   void restored() {

@@ -79,7 +79,7 @@ public:
   }
 
   // Takes a second observation for rules that use one (sophia: the gradient on labels drawn from the model), dense;
-  // moves their slots only.
+  // moves their slots only. A loss scale is not taken out of it: give the estimate without the factor.
   void observe(std::initializer_list<named_gradient> estimates) {
     observe(std::span<const named_gradient>(estimates.begin(), estimates.size()));
   }

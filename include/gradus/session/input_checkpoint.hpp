@@ -49,6 +49,7 @@ public:
     dataset_->save(out, policy_, [&](std::string_view line) { detail::pass_warning(line, log_); });
   }
   void load(std::span<const std::byte> in) override { dataset_->load(in); }
+  bool may_start_anew() const override { return true; }
   void remembers(state_list& list, std::string_view name = "iterator") { list.dynamic(name, *this); }
 
 private:
@@ -78,6 +79,7 @@ struct input_checkpoint_options {
   saver_options keep = {};                       // how many of its checkpoints are kept
   bool restore_newest = false;                   // as in run_config
   saved_input restore_input = saved_input::required;
+  bool restore_fallback = false;                   // as in run_config
   std::function<void(std::string_view)> log = {};  // gets warnings; empty: stderr gets them
 };
 
@@ -185,9 +187,10 @@ public:
   void before_run(std::int64_t step) {
     if (!std::exchange(first_run_, false)) return;
     saved_step_ = -1;
-    const auto found =
-        saver_.restore_latest(list_, options_.model_dir,
-                              {.restore_newest = options_.restore_newest, .restore_input = options_.restore_input});
+    const auto found = saver_.restore_latest(list_, options_.model_dir,
+                                             {.fallback = options_.restore_fallback,
+                                              .restore_newest = options_.restore_newest,
+                                              .restore_input = options_.restore_input});
     if (!found) return save(step);
     detail::pass_warnings(*found, options_.log);
     if (found->step == step) saved_step_ = step, saved_at_ = clock_.elapsed();

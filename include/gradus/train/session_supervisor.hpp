@@ -183,7 +183,8 @@ public:
   // Requests threads to stop and waits for them; then writes STOP and closes the writer, also if an error is raised. It
   // does not close the session. Raises the first error of a thread, or deadline_exceeded with the names of the threads
   // that outlive the grace period.
-  void stop(const stop_options& o = {}) { stop(o, nullptr); }
+  // Inside the block of a managed session it makes the session's last checkpoint too (save_on_stop).
+  void stop(const stop_options& o = {}) { stop(o, managed_.lock().get()); }
   void request_stop(std::exception_ptr error = nullptr) { coord_.request_stop(std::move(error)); }
   template <std::derived_from<std::exception> Error>
   void request_stop(const Error& error) {
@@ -243,6 +244,7 @@ private:
   bool writes_graph_ = true, writer_is_open_ = true;
   double rate_since_ = 0;
   std::int64_t rate_step_ = 0, saved_step_ = -1;
+  std::weak_ptr<base_session> managed_;  // whose last checkpoint a stop makes
   std::shared_ptr<detail::held_directory> alone_;
   any_coordinator coord_;
   std::mutex serving_;

@@ -200,17 +200,18 @@ GRADUS_BODY void session_supervisor::tick_summary(base_session& sess) {
                                global_step_ ? detail::step_in(results[results.size() - 1]) : 0);
 }
 GRADUS_BODY void session_supervisor::tick_checkpoint(base_session& sess) {
+  const bool writes = summary_writer_ != nullptr && writer_is_open_;  // a block may go on after a stop
   std::int64_t step = 0;
   {
     const auto still = sess.pause_runs();
     if (global_step_) step = detail::step_in(sess.variable(g_->name_of(global_step_.id)));
     state_list list;
     sess.remembers(list);
-    if (summary_writer_ != nullptr) summary_writer_->flush();  // events up to a checkpoint are on file before it is
+    if (writes) summary_writer_->flush();  // events up to a checkpoint are on file before it is
     saver_->save(list, save_path(), step);
     saved_step_ = step;
   }
-  if (summary_writer_ != nullptr) summary_writer_->add_session_log(session_log_status::checkpoint, step, save_path());
+  if (writes) summary_writer_->add_session_log(session_log_status::checkpoint, step, save_path());
 }
 
 GRADUS_BODY std::vector<session_supervisor::periodic> session_supervisor::standard_services() const {
@@ -355,6 +356,7 @@ GRADUS_BODY managed_graph_session::managed_graph_session(session_supervisor& sv,
   try {
     session_ = sv.prepare(master, {.start_standard_services = o.start_standard_services && !in_step_},
                           sv.o_.save_on_stop || (o.start_standard_services && sv.saves_by_time()));
+    if (sv.o_.save_on_stop && sv.is_chief()) sv.managed_ = session_;
     if (!in_step_ || !o.start_standard_services) return;
     if (sv.announces_services(*session_)) sv.services_ = sv.standard_services();
     sv.start_queue_runners(session_);  // before the services: a summary may read what they fill
@@ -409,8 +411,10 @@ GRADUS_BODY void managed_graph_session::finish() {
       }
       s->sv_->end_threads();
       s->sv_->release();
+      s->sv_->managed_.reset();
     }
   } const last{this};
+  if (failed_) sv_->managed_.reset();
   const bool saves = sv_->o_.save_on_stop && !failed_ && session_ != nullptr && sv_->is_chief();
   sv_->stop({.close_summary_writer = o_.close_summary_writer}, saves ? session_.get() : nullptr);
 }

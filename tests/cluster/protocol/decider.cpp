@@ -137,6 +137,23 @@ TEST_CASE("who is silent for too long is dead: its parts are dropped, and it has
   CHECK(b.d.members().view()[0].state == member_state::alive);
 }
 
+TEST_CASE("a worker that was taken for dead and says that it leaves has left, unless another process has its place") {
+  bench b(two_shards(2));
+  b.join(0, 5), b.join(1, 5);
+  b.say(1, message_kind::heartbeat, 5, 0, 1900 * ms);
+  b.d.advance(2000 * ms);
+  b.written();
+  CHECK(b.d.members().view()[0].state == member_state::dead);
+  CHECK(b.say(0, message_kind::leave, 4, 0, 2001 * ms) == lines{"refused to 2: i4 s1 a6"});
+  b.say(0, message_kind::leave, 5, 0, 2001 * ms);
+  CHECK(b.written() == lines{"left to 2: i5 s0 a0"});
+  CHECK(!b.d.all_left());
+  b.join(1, 9);
+  CHECK(b.say(1, message_kind::leave, 5) == lines{"refused to 3: i5 s1 a9"});
+  b.say(1, message_kind::leave, 9), b.written();
+  CHECK(b.d.all_left());
+}
+
 TEST_CASE("a synchronous round: one update of the set, tokens for those in it, stale ones dropped") {
   decider_options o = two_shards(3);
   o.mode = staleness::synchronous, o.round = {.aggregate = 2, .total = 3};
@@ -234,6 +251,28 @@ TEST_CASE("a decider comes back from its snapshot and the log behind it") {
   std::vector<std::byte> cut = b.out.records.back();
   cut.pop_back();
   CHECK_THROWS_AS(c.d.replay(cut), data_loss);
+}
+
+TEST_CASE("ssp: after a restart the clock of a worker that came back is where it was") {
+  decider_options o = two_shards(2);
+  o.mode = staleness::bounded, o.bound = 1;
+  bench b(o);
+  b.join(0, 1), b.join(1, 1);
+  std::vector<std::byte> saved;
+  b.d.save(bytes_out(saved));
+  const std::size_t at = b.out.records.size();
+  b.say(0, message_kind::heartbeat, 1, 0, 1900 * ms);
+  b.d.advance(2000 * ms);  // worker 1 is dead, and worker 0 goes on alone
+  for (std::uint64_t i = 1; i <= 20; ++i) b.complete({0, 1, i});
+  b.join(1, 7);
+  CHECK(b.d.gate().updates_of(1) == 20);
+  bench c(o);
+  bytes_in in(saved, "snapshot");
+  c.d.load(in);
+  for (std::size_t i = at; i < b.out.records.size(); ++i) CHECK(c.d.replay(b.out.records[i]));
+  CHECK(c.d.gate().updates_of(0) == 20);
+  CHECK(c.d.gate().updates_of(1) == 20);
+  CHECK(c.d.gate().may_begin(0));
 }
 
 TEST_CASE("ssp of bound 0 is one update of all workers' sum") {

@@ -59,6 +59,15 @@ TEST_CASE("the dead and the replaced are not heard, a greater incarnation is") {
   CHECK(m.next() == never_due);
 }
 
+TEST_CASE("a time in which nobody listened is no silence of the members") {
+  membership m(1, {.suspect_after = 100 * ms, .dead_after = 300 * ms}, 0);
+  CHECK(m.hear(0, 5, 10 * ms));
+  m.was_away(500 * ms);  // from 20 to 520
+  CHECK(advanced(m, 520 * ms).empty());
+  CHECK(m.next() == 610 * ms);
+  CHECK(advanced(m, 810 * ms) == std::vector<std::string>{"0 dead"});
+}
+
 TEST_CASE("deadlines that cannot be") {
   CHECK(message_of(status::invalid_argument, [] { membership m(1, {.suspect_after = 2, .dead_after = 1}, 0); }) ==
         "membership: expected 0 < suspect_after <= dead_after, found 2 and 1 ns");

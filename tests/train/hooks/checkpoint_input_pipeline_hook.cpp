@@ -185,3 +185,32 @@ TEST_CASE("state outside the position: the first run fails, warns, or says nothi
     CHECK(said.size() == (policy == external_state_policy::warn ? 2 : 0));  // two saves: at the beginning, of step 1
   }
 }
+
+TEST_CASE("an input whose position does not fit begins anew where that is allowed, and is refused else") {
+  for (const saved_input how : {saved_input::required, saved_input::if_it_fits, saved_input::ignored}) {
+    const testing::temp_dir dir;
+    std::vector<std::string> said;
+    input_checkpoint_options o{.model_dir = dir.path(), .save_steps = 5};
+    o.restore_input = how, o.log = [&](std::string_view line) { said.emplace_back(line); };
+    {
+      any_dataset in = numbers();
+      checkpoint_input_pipeline_hook saves(o);
+      saves.add("train", in);
+      saves.after_create_session(), saves.before_run(5);
+      next(in);
+      saves.after_run(6), saves.end(6);
+    }
+    any_dataset other = range_dataset(50).shuffle(50, 3).repeat(), same = numbers();
+    checkpoint_input_pipeline_hook saves(o);
+    saves.add("train", other);
+    saves.after_create_session();
+    if (how == saved_input::required) {
+      CHECK_THROWS_AS(saves.before_run(6), data_loss);
+      continue;
+    }
+    saves.before_run(6);
+    any_dataset anew = range_dataset(50).shuffle(50, 3).repeat();
+    CHECK(next(other) == next(anew));
+    CHECK(said.empty() == (how == saved_input::ignored));
+  }
+}

@@ -71,13 +71,14 @@ public:
   }
   void advance(nanos now) {
     members_.advance(now, [&](const member& m) {
-      if (m.state == member_state::dead)
-        replace(m.number, window_.incarnation_of(m.number) + 1, false, 0), gate_.leave(m.number);
+      if (m.state == member_state::dead) replace(m.number, window_.incarnation_of(m.number) + 1, false, 0);
     });
     hold_.expire(now, o_.hold_deadline);
     settle();
     go_on();
   }
+  // Takes back the silence of workers during a time in which this node read no messages.
+  void was_away(nanos time) { members_.was_away(time); }
   nanos next() const { return std::min(members_.next(), hold_.next(o_.hold_deadline)); }
 
   // Returns the wait of a round or a gate; empty if there is none.
@@ -173,6 +174,8 @@ private:
     if (m.kind == message_kind::join) return join(w, m, now);
     if (!is_of_joined_worker(m.kind)) return;
     if (m.incarnation != window_.incarnation_of(w)) {
+      // A worker that was taken for dead, and whose place no other process has, has ended its part all the same.
+      if (m.kind == message_kind::leave && m.incarnation == workers_[w].owner) return leave(w, m, now);
       if (m.incarnation < window_.incarnation_of(w))
         refuse(m, refusal_code::stale_incarnation, window_.incarnation_of(w));
       return;
@@ -243,6 +246,7 @@ private:
     open_.forget(w);
     hold_.forget(w);
     here.is_owed = false;
+    joins ? gate_.enter(w) : gate_.leave(w);
     if (!joins) return;
     here.take(incarnation, process, Faults::on(protocol_fault::outcome_not_asked));
   }

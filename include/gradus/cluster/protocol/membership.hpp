@@ -62,6 +62,10 @@ public:
     m.incarnation = incarnation;
     if (m.state != member_state::left) change(m, member_state::left, now);
   }
+  // The messages of `time`, in which nobody read them, are still to come.
+  void was_away(nanos time) {
+    for (member& m : members_) m.heard += time;
+  }
   // Calls `changed(member)` for each member that is suspected or dead from now on.
   template <class Changed>
   void advance(nanos now, Changed changed) {

@@ -35,7 +35,7 @@ input_checkpoint_options input_checkpoint_of(const Config& c,
     const checkpoint_interval every = checkpoint_interval_of(c);
     input_checkpoint_options o;
     o.model_dir = c.model_dir, o.external_state = policy, o.restore_newest = c.restore_newest,
-    o.restore_input = c.restore_input;
+    o.restore_input = c.restore_input, o.restore_fallback = c.restore_fallback;
     if (every.steps.active()) o.save_steps = every.steps.value();
     if (every.secs.active()) o.save_secs = every.secs.value();
     if (o.model_dir.empty() || (o.save_steps <= 0 && o.save_secs <= 0))

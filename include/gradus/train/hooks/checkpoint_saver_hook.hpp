@@ -86,8 +86,9 @@ public:
     if (!timer_.should_trigger_for_step(stale + o_.steps_per_run)) return;
     const std::int64_t step = c.session().global_step();
     if (!timer_.should_trigger_for_step(step)) return;
+    const bool stop = save(c.session(), step);  // if it raises, the end of the session saves
     timer_.update_last_triggered_step(step);
-    if (save(c.session(), step)) c.request_stop();
+    if (stop) c.request_stop();
   }
   void end(hooked_session& s) {
     const std::int64_t last = s.global_step();

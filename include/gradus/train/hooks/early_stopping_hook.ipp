@@ -161,7 +161,7 @@ GRADUS_BODY void early_stopping_hook::end(hooked_session&) const {
   if (!o_.is_chief || o_.eval_dir.empty()) return;
   std::string what;
   try {
-    const eval_metrics all = read_eval_metrics(o_.eval_dir, o_.files);
+    const eval_metrics all = read_eval_metrics(o_.eval_dir, o_.files, o_.limits);
     if (all.lower_bound(o_.min_steps) != all.end()) return;
     what = text("has no evaluation", o_.min_steps > 0 ? text(" of step ", o_.min_steps, " or later") : "",
                 ", so nothing was decided; look at eval_dir, and whether an evaluator writes there");
