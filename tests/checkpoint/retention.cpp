@@ -160,13 +160,3 @@ TEST_CASE("saver_options: what means nothing is refused") {
         "keep_best::count is -2; give how many to keep, or 0");
   check(saver_options{});
 }
-
-TEST_CASE("what is saved again without a metric, as a restored session does at once, keeps its rank") {
-  kept k({.max_to_keep = 1, .best = {.count = 1, .higher_is_better = false}});
-  k.save("model-10", 1, 0.1);
-  k.restart(2);
-  CHECK(k.save("model-10", 2).empty());
-  CHECK(k.save("model-20", 3, 0.9).empty());
-  CHECK(k.best() == names{"model-10"});
-  CHECK(k.save("model-30", 4, 0.5) == names{"model-20"});
-}

@@ -1,6 +1,7 @@
 #include <gradus/train/monitored_training_session.hpp>
 
 #include <gradus/codec/state_file.hpp>
+#include <gradus/codec/tensor_bundle.hpp>
 #include <gradus/cpu/device.hpp>
 #include <gradus/ops/state.hpp>
 #include <gradus/run/session.hpp>
@@ -204,4 +205,29 @@ TEST_CASE("a session that is made again after a peer has died keeps its director
   m.train({.checkpoint_dir = m.path(), .hooks = {dies{&left, m.path(), &seen}}, .save_checkpoint_steps = 1}, 3);
   CHECK(seen == "held held ");
   CHECK(m.checkpoints().back() == "model-4.ckpt");
+}
+
+TEST_CASE_TEMPLATE("a session saves at once what it has restored, which keeps its rank and its files", Codec,
+                   flat_binary, tensor_bundle) {
+  const testing::temp_dir dir;
+  const auto files =
+      std::make_shared<saver<Codec>>(saver_options{.max_to_keep = 1, .best = {.count = 1, .higher_is_better = false}});
+  for (const double metric : {0.1, 0.9, 0.5}) {  // after 10, 20 and 30 steps
+    graph g;
+    const value step = create_global_step(g);
+    const value next = assign_add(step, g.constant(1, int64));
+    scaffold parts;
+    monitored_training_options o{.checkpoint_dir = dir.path()};
+    o.parts.saver = files, o.save_checkpoint_steps = 1000.0;
+    monitored_training_session s(g, sessions_of(g), o);
+    s.within([&] {
+      for (int i = 0; i < 10; ++i) s.run(next);
+    });
+    files->measured(metric);
+  }
+  const auto state = read_state_file(posix{}, dir.path());
+  REQUIRE(state);
+  REQUIRE(state->best.size() == 1);
+  CHECK(checkpoint_step(state->best[0].first) == 10);
+  CHECK(state->best[0].second == 0.1);
 }

@@ -497,9 +497,11 @@ TEST_CASE("S23 standard services without a global step: version, graph, summary,
       serve_by_hand(m, sv);
     auto all = m.at.events();
     std::string line = told(all);
+    CAPTURE(line);
     // Threads summarize and save in any order.
     CHECK((line == "version graph meta s CHECKPOINT STOP" || line == "version graph meta CHECKPOINT s STOP" ||
-           line == "version graph meta s CHECKPOINT CHECKPOINT STOP"));
+           line == "version graph meta s CHECKPOINT CHECKPOINT STOP" ||
+           (!managed && line == "version graph meta CHECKPOINT STOP")));  // stopped before the first summary
     CHECK(all[1].bytes == graph_bytes(m.g));
     for (const event& e : all) {
       if (e.what == event_kind::summary) CHECK(e.values[0].simple_value == 3);
@@ -522,9 +524,11 @@ TEST_CASE("S24 with one at 123: START, step rate, CHECKPOINT at 123, STOP; the c
       serve_by_hand(m, sv);
     const auto all = m.at.events();
     const std::string line = told(all);
+    CAPTURE(line);
     CHECK(says(line, "START@123"));
     CHECK((line == "version graph meta START@123 global_step/sec@123 CHECKPOINT@123 STOP" ||
-           (!managed && line == "version graph meta START@123 CHECKPOINT@123 global_step/sec@123 STOP")));
+           (!managed && (line == "version graph meta START@123 CHECKPOINT@123 global_step/sec@123 STOP" ||
+                         line == "version graph meta START@123 CHECKPOINT@123 STOP"))));
     for (const event& e : all)
       if (e.what == event_kind::session_log && e.log.status == session_log_status::checkpoint)
         CHECK(e.log.checkpoint_path == m.at.path() + "/model");

@@ -26,8 +26,6 @@ GRADUS_BODY retention retention::with(const std::string& name, double now, std::
   for (std::size_t i = s.all.size(); i-- > 0;)
     if (s.all[i] == name) next.forget(i);
   std::erase(s.superseded, name);
-  for (const auto& [best, measured] : s.best)
-    if (best == name && !metric) metric = measured;  // what was restored is saved again, as sessions do at once
   std::erase_if(s.best, [&](const auto& b) { return b.first == name; });
   if (options_.max_to_keep == 0) s.all.clear(), s.timestamps.clear();
   s.newest = name;

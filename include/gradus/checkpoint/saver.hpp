@@ -93,6 +93,9 @@ public:
   // given, a checkpoint of another one is not ranked. Raises failed_precondition if there is none in a directory that
   // this saver saves into or owns, or an error of the file system.
   saved measured(double metric, std::optional<std::int64_t> step = {});
+  // Returns the metric by which the checkpoint of this step is one of the best; none if it is not. A save of the same
+  // values takes it as its metric; without one the checkpoint loses its rank.
+  std::optional<double> rank_of(std::string_view prefix, std::int64_t step);
 
   // Takes the checkpoints with these names, which are in `directory`, out of the list and deletes them.
   saved forget(const std::string& directory, const std::vector<std::string>& names);

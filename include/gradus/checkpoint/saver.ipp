@@ -127,6 +127,16 @@ GRADUS_BODY saved any_saver::measured(double metric, std::optional<std::int64_t>
   return out;
 }
 
+GRADUS_BODY std::optional<double> any_saver::rank_of(std::string_view prefix, std::int64_t step) {
+  const std::string directory = directory_of(prefix);
+  const std::lock_guard lock(*alone_);
+  stay_alone(directory);
+  take_over(directory);
+  for (const auto& [name, metric] : kept_.state().best)
+    if (checkpoint_step(name) == step && has_prefix(name, file_name_of(prefix))) return metric;
+  return std::nullopt;
+}
+
 GRADUS_BODY saved any_saver::forget(const std::string& directory, const std::vector<std::string>& names) {
   const std::lock_guard lock(*alone_);
   stay_alone(directory);

@@ -103,10 +103,11 @@ public:
   // Runs until all workers have left, or the cluster has ended otherwise.
   void run() {
     mailbox& box = network_->inbox(number_);
-    for (;;) {
+    for (nanos listened = network_->now();;) {
       const nanos due = std::min(shard_.next(), decider_ ? decider_->next() : never_due);
       const bool any = box.take([this](const protocol_message& m) { receive(m); }, due);
-      const nanos woke = network_->now(), late = woke > due ? woke - due : 0;
+      const nanos woke = network_->now(), expected = std::max(due, listened),
+                  late = woke > expected ? woke - expected : 0;
       // One sync is for all records that came while the one before ran.
       if (any && log_ != nullptr && log_->is_durable)
         for (int more = 0; more < most_at_once; ++more)
@@ -114,9 +115,9 @@ public:
       sync();
       for (std::uint32_t node = 0; box.is_wanted_back(node);) shard_.give_back(node);
       if (!any && box.is_closed()) return;
-      if (decider_ && late + (network_->now() - woke) >= long_absence)
-        decider_->was_away(late + (network_->now() - woke));  // a slow disk, or a process that was stopped
-      if (network_->now() >= due) advance();
+      listened = network_->now();
+      if (decider_) decider_->was_away(late + (listened - woke), listened);  // a slow disk, a process that was stopped
+      if (listened >= due) advance();
       if (decider_ && decider_->all_left()) network_->end();
     }
   }
@@ -129,7 +130,6 @@ private:
   std::optional<decider<>> decider_;
   std::uint64_t written_ = 0, synced_ = 0;
   static constexpr int most_at_once = 64;
-  static constexpr nanos long_absence = 1'000 * one_millisecond;
 
   void send(const protocol_message& m) override { network_->post(m); }
   bool keeps_records() const override { return log_ != nullptr; }

@@ -71,8 +71,9 @@ public:
     detail::start_variables<forward, train, device, layout>(memory_, seed);
     if constexpr (constexpr int v = train::find_variable("random_seed"); v >= 0)
       *at<std::int64_t>(layout.variable[v]) = static_cast<std::int64_t>(seed);
+    step_.global_step = 0;
     restart_mirrors();
-    step_.global_step = 0, ready_ = true;
+    ready_ = true;
     detail::count_steps<train, layout>(memory_, step_.global_step);
   }
 

@@ -184,7 +184,10 @@ public:
   // does not close the session. Raises the first error of a thread, or deadline_exceeded with the names of the threads
   // that outlive the grace period.
   // Inside the block of a managed session it makes the session's last checkpoint too (save_on_stop).
-  void stop(const stop_options& o = {}) { stop(o, managed_.lock().get()); }
+  void stop(const stop_options& o = {}) {
+    const std::shared_ptr<base_session> ends = std::uncaught_exceptions() == 0 ? managed_.lock() : nullptr;
+    stop(o, ends.get());
+  }
   void request_stop(std::exception_ptr error = nullptr) { coord_.request_stop(std::move(error)); }
   template <std::derived_from<std::exception> Error>
   void request_stop(const Error& error) {

@@ -208,7 +208,8 @@ GRADUS_BODY void session_supervisor::tick_checkpoint(base_session& sess) {
     state_list list;
     sess.remembers(list);
     if (writes) summary_writer_->flush();  // events up to a checkpoint are on file before it is
-    saver_->save(list, save_path(), step);
+    const auto rank = saved_step_ < 0 ? saver_->rank_of(save_path(), step) : std::nullopt;  // what was restored
+    saver_->save(list, save_path(), step, {}, rank);
     saved_step_ = step;
   }
   if (writes) summary_writer_->add_session_log(session_log_status::checkpoint, step, save_path());
@@ -326,7 +327,7 @@ GRADUS_BODY void session_supervisor::stop(const stop_options& o, base_session* s
     session_supervisor* sv;
     bool closes;
     ~in_the_end() noexcept(false) {
-      sv->release();
+      if (sv->managed_.expired()) sv->release();  // the end of the block does it
       auto* const w = sv->summary_writer_.get();
       if (w == nullptr || !closes || !sv->writer_is_open_) return;
       sv->writer_is_open_ = false, sv->writes_graph_ = true;
@@ -410,8 +411,8 @@ GRADUS_BODY void managed_graph_session::finish() {
       } catch (...) {                                      // the error that ended the block goes on
       }
       s->sv_->end_threads();
-      s->sv_->release();
       s->sv_->managed_.reset();
+      s->sv_->release();
     }
   } const last{this};
   if (failed_) sv_->managed_.reset();

@@ -59,13 +59,26 @@ TEST_CASE("the dead and the replaced are not heard, a greater incarnation is") {
   CHECK(m.next() == never_due);
 }
 
-TEST_CASE("a time in which nobody listened is no silence of the members") {
-  membership m(1, {.suspect_after = 100 * ms, .dead_after = 300 * ms}, 0);
+TEST_CASE("a long time in which nobody listened is no silence of the members") {
+  membership m(2, {.suspect_after = 100 * ms, .dead_after = 300 * ms}, 0);
   CHECK(m.hear(0, 5, 10 * ms));
-  m.was_away(500 * ms);  // from 20 to 520
+  CHECK(m.hear(1, 5, 510 * ms));  // what had come meanwhile is read first
+  m.was_away(500 * ms, 520 * ms);
+  CHECK(m.view()[0].heard == 520 * ms);
+  CHECK(m.view()[1].heard == 520 * ms);  // not in the future
   CHECK(advanced(m, 520 * ms).empty());
-  CHECK(m.next() == 610 * ms);
-  CHECK(advanced(m, 810 * ms) == std::vector<std::string>{"0 dead"});
+  CHECK(m.next() == 620 * ms);
+  m.was_away(99 * ms, 700 * ms);  // not long
+  CHECK(advanced(m, 820 * ms) == std::vector<std::string>{"0 dead", "1 dead"});
+}
+
+TEST_CASE("a member that was silent before a pause as well has time to be heard") {
+  membership m(1, {.suspect_after = 100 * ms, .dead_after = 300 * ms}, 0);
+  CHECK(m.hear(0, 5, 0));
+  CHECK(advanced(m, 100 * ms) == std::vector<std::string>{"0 suspected"});
+  m.was_away(700 * ms, 1000 * ms);  // it was due at 300
+  CHECK(advanced(m, 1000 * ms).empty());
+  CHECK(advanced(m, 1100 * ms) == std::vector<std::string>{"0 dead"});
 }
 
 TEST_CASE("deadlines that cannot be") {

@@ -77,8 +77,8 @@ public:
     settle();
     go_on();
   }
-  // Takes back the silence of workers during a time in which this node read no messages.
-  void was_away(nanos time) { members_.was_away(time); }
+  // This node has read no messages for `time`, until `now`.
+  void was_away(nanos time, nanos now) { members_.was_away(time, now); }
   nanos next() const { return std::min(members_.next(), hold_.next(o_.hold_deadline)); }
 
   // Returns the wait of a round or a gate; empty if there is none.

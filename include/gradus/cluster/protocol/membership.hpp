@@ -62,9 +62,11 @@ public:
     m.incarnation = incarnation;
     if (m.state != member_state::left) change(m, member_state::left, now);
   }
-  // The messages of `time`, in which nobody read them, are still to come.
-  void was_away(nanos time) {
-    for (member& m : members_) m.heard += time;
+  // Nobody read messages for `time`, until `now`. If that is long, it is no silence of the members, and what they sent
+  // meanwhile has time to come.
+  void was_away(nanos time, nanos now) {
+    if (time < o_.suspect_after) return;
+    for (member& m : members_) m.heard = std::min(m.heard + time + o_.suspect_after, now);
   }
   // Calls `changed(member)` for each member that is suspected or dead from now on.
   template <class Changed>

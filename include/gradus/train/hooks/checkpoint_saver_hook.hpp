@@ -75,7 +75,7 @@ public:
     detail::needed_global_step(s, "checkpoint_saver_hook");
     const std::int64_t step = s.global_step();
     show_graph(s.raw_session()->of());
-    save(s, step);
+    save(s, step, true);
     timer_.update_last_triggered_step(step);
   }
   session_run_args before_run(run_context& c) const {
@@ -116,7 +116,7 @@ private:
     return *o_.saver;
   }
   // Returns true if a listener requests a stop; all listeners are called.
-  bool save(hooked_session& s, std::int64_t step) {
+  bool save(hooked_session& s, std::int64_t step, bool is_what_was_restored = false) {
     for (const auto& l : o_.listeners) l.before_save(s, step);
     if (o_.summary_writer != nullptr) o_.summary_writer->flush();  // events up to a checkpoint are on file before it is
     {
@@ -124,7 +124,8 @@ private:
       state_list list;
       s.raw_session()->remembers(list);
       saver().share(lock_.lock());
-      saver().save(list, prefix_, step);
+      const auto rank = is_what_was_restored ? saver().rank_of(prefix_, step) : std::nullopt;
+      saver().save(list, prefix_, step, {}, rank);
     }
     if (o_.summary_writer != nullptr) o_.summary_writer->add_session_log(session_log_status::checkpoint, step, prefix_);
     bool stop = false;
