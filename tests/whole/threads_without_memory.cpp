@@ -1,3 +1,4 @@
+// one thread: ThreadSanitizer brings an operator new of its own, so that no case is left
 // compiled with: -Wno-mismatched-new-delete
 // Wherever memory ends while threads begin, those that have begun end, and an error comes instead of a wait without
 // end.
