@@ -526,8 +526,8 @@ GRADUS_BODY detail::estimator_creator estimator::creator_of(built& b, const std:
     if (const auto& given = o_.warm_start_from.given_codec()) how.own = *given;
   const auto restore = [checkpoint, m, how = std::move(how), seed = o_.config.tf_random_seed](base_session& s) {
     if (checkpoint.empty()) return false;
-    static_cast<void>(
-        detail::find_checkpoint(checkpoint, how.own));  // a file that is not there is no fault of model_fn
+    // Before the try: a file that is not there is no fault of the model_fn.
+    static_cast<void>(detail::find_checkpoint(checkpoint, how.own));
     try {
       detail::restore_variables(s, checkpoint, seed, how);
     } catch (const not_found& e) {

@@ -256,8 +256,8 @@ public:
   // from now on those of this step.
   void move_to(std::int64_t global_step) {
     static_assert(!Optimizer::loss_scale_is_state,
-                  "gradus: dynamic_loss_scale moves the factor of the gradients: move_to needs that of who made the "
-                  "update as well, move_to(u.global_step(), u.loss_scale())");
+                  "gradus: dynamic_loss_scale moves the factor of the gradients: move_to takes the updater's as "
+                  "well, move_to(u.global_step(), u.loss_scale())");
     updates_.step.update.stay_at(updates_.step.global_step, global_step);
     count_to(global_step);
   }
