@@ -77,6 +77,7 @@ endmacro()
 
 # gRPC has a package file and a description for pkg-config. The package file of a package manager comes first. That of the
 # system comes last: Debian's ends the configuration with an error where the compiler of .proto files is not installed.
+# A program of LLVM's standard library cannot link a gRPC that was built with GNU's, so one is tried there.
 macro(gradus_find_grpc)
   find_package(gRPC CONFIG QUIET NO_CMAKE_SYSTEM_PATH NO_SYSTEM_ENVIRONMENT_PATH NO_CMAKE_PACKAGE_REGISTRY)
   if(NOT TARGET gRPC::grpc++)
@@ -89,6 +90,18 @@ macro(gradus_find_grpc)
     endif()
   endif()
   foreach(gradus_grpc_target IN ITEMS PkgConfig::gradus_grpc gRPC::grpc++)
+    if(TARGET ${gradus_grpc_target} AND "${CMAKE_CXX_FLAGS}" MATCHES "-stdlib=libc\\+\\+")
+      include(CheckCXXSourceCompiles)
+      set(CMAKE_REQUIRED_LIBRARIES ${gradus_grpc_target})
+      check_cxx_source_compiles(
+        "#include <string>\nnamespace grpc { std::string Version(); }\nint main() { return grpc::Version().empty(); }"
+        gradus_${gradus_grpc_target}_LINKS)
+      unset(CMAKE_REQUIRED_LIBRARIES)
+      if(NOT gradus_${gradus_grpc_target}_LINKS)
+        message(STATUS "gradus: this gRPC was built with another C++ standard library than -stdlib=libc++, so it is left out")
+        continue()
+      endif()
+    endif()
     if(TARGET ${gradus_grpc_target} AND NOT TARGET gradus::grpc)
       add_library(gradus::grpc INTERFACE IMPORTED GLOBAL)
       target_link_libraries(gradus::grpc INTERFACE ${gradus_grpc_target})

@@ -10,6 +10,7 @@
 
 #include <atomic>
 #include <functional>
+#include <set>
 #include <thread>
 
 #include "../message.hpp"
@@ -56,6 +57,61 @@ TEST_CASE("a synchronous cluster of processes has the bits of one process") {
     CAPTURE(task);
     CHECK(what == "");
   }
+  CHECK(run_files::difference(trained(place / "together"), trained(place / "alone")) == "");
+}
+
+// The second worker's first step takes until the first one has reported its wait three times, which is seven times its
+// patience. Then the first one's gradient is still in the round: one more batch or join would change the bits.
+TEST_CASE("a worker whose round takes many times its patience says so, and keeps its gradient") {
+  const temp_dir place;
+  const points data;
+  auto alone = make_trainer<cluster_models::mlp>(adam{.rate = 0.01}, microbatch{2}, config_of(place / "alone"));
+  alone.train(data.batches(24), {.max_steps = 6});
+  hub h;
+  std::atomic<int> reports = 0;
+  std::set<std::pair<std::uint32_t, std::uint64_t>> joined;  // worker and incarnation
+  std::vector<std::string> lines;                            // of worker 0
+  h.saw = [&](std::span<const std::byte> frame) {
+    detail::message_decoder decoder;
+    const detail::message_head head = decoder.decode(frame).head;
+    if (head.kind == detail::message_kind::join) joined.emplace(head.sender, head.incarnation);
+  };
+  const auto said = run_tasks(two_by_two, h, [&](server& made) {
+    const server_def def = made.def();
+    if (made.is_ps()) return made.join();
+    const looped by{&h, text("w", def.task_index)};
+    detail::remote_options o;
+    if (def.task_index == 0) {
+      o.patience = 20 * detail::one_millisecond;
+      o.log = [&](std::string_view line) {
+        lines.emplace_back(line);
+        ++reports, reports.notify_all();
+      };
+    }
+    server here(def, std::make_shared<detail::remote_network>(def, by.make({}), task_system(), o), task_system());
+    int batch = 0;
+    const auto wait = [&](auto b) {
+      if (def.task_index == 1 && ++batch == 2)
+        for (int seen = reports; seen < 4; seen = reports) reports.wait(seen);
+      return b;
+    };
+    auto t = make_trainer<cluster_models::mlp>(
+        connected{here}, sync_replicas{}, adam{.rate = 0.01},
+        def.task_index == 0 ? config_of(place / "together") : run_config{.tf_random_seed = 7});
+    t.train(data.batches(12).shard(2, def.task_index).map(wait), {.max_steps = 6});
+    here.finish();
+  });
+  for (const auto& [task, what] : said) {
+    CAPTURE(task);
+    CHECK(what == "");
+  }
+  CHECK(joined.size() == 2);
+  CHECK(std::ranges::any_of(lines, [](const std::string& s) {
+    return says(s, "worker 0 has waited for the token of its update ") &&
+           says(s,
+                "s; its parameter servers are connected: another worker's step may take long, or a worker may be "
+                "missing");
+  }));
   CHECK(run_files::difference(trained(place / "together"), trained(place / "alone")) == "");
 }
 

@@ -25,10 +25,10 @@ TEST_CASE("1,000 histories break no law, and each is the same twice") {
     const auto &a = first.log(), &b = again.log();
     if (a.size() != b.size() || std::memcmp(a.data(), b.data(), a.size() * sizeof(line)) != 0)
       FAIL_CHECK("seed " << seed << " has another log the second time");
-    events += first.events(), waits += first.expiries(), fetches += first.fetches(), overs += first.overs();
+    events += first.events(), waits += first.reports(), fetches += first.fetches(), overs += first.overs();
   }
-  MESSAGE(events << " events, " << waits << " waits that ended by their deadline, " << fetches << " checkpoints, "
-                 << overs << " rounds that nobody could fill");
+  MESSAGE(events << " events, " << waits << " waits that were reported, " << fetches << " checkpoints, " << overs
+                 << " rounds that nobody could fill");
   CHECK((fetches > histories && overs > histories / 20));
 }
 
@@ -47,8 +47,7 @@ TEST_CASE("a worker that flaps") {
     history h(p, 7, false);
     CHECK(h.run() == "");
     CHECK(h.updates() > (is_long ? 24'000u : is_sanitized ? 100u : 1'000u));
-    MESSAGE(h.updates() << " updates, " << h.events() << " events, " << h.expiries()
-                        << " waits that ended by their deadline");
+    MESSAGE(h.updates() << " updates, " << h.events() << " events, " << h.reports() << " waits that were reported");
   }
 }
 

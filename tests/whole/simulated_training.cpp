@@ -56,7 +56,7 @@ simulated cluster_of(std::uint64_t seed) {
           .ps = static_cast<int>(1 + seed % 3),
           .workers = sizes[seed / 3 % 4],
           .faults = simulated_faults::drawn(seed),
-          .most_secs = 600};  // else a wait has passed its deadline of 30 s, again and again
+          .most_secs = 600};  // else a task waits for what was lost
 }
 
 history synchronous(std::uint64_t seed, const std::string& dir) {

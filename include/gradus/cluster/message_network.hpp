@@ -52,7 +52,9 @@ public:
   virtual bool is_replay() const { return false; }
   // Returns a number of the process of a node, which distinguishes two processes that claim the same incarnation.
   virtual std::uint64_t process_of(std::uint32_t node) const { return 1 + node; }
-  // Return the time that a worker may be silent, and the time that it waits and the interval of its heartbeats.
+  // Reports a wait that takes long; it goes on.
+  virtual void report(const std::string& /*wait*/) {}
+  // Return the time that a worker may be silent, and the intervals of its messages and heartbeats.
   virtual membership_options members() const = 0;
   virtual worker_options patience(worker_options o) const = 0;
 

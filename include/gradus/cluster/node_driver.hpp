@@ -45,7 +45,7 @@ public:
   void fail(const std::exception_ptr& error, const std::string& task);
   void check(const std::string& waited) const override;
   // A worker's thread is known to live until it ends with an error, or with its program. So no worker is taken for dead
-  // because a step takes long, and no wait ends because another worker's step takes long.
+  // because a step takes long, and a long wait is another worker's long step: it is not reported.
   membership_options members() const override;
   bool workers_begin_anew() const override { return true; }  // they are threads of the process that begins
   worker_options patience(worker_options o) const override;
@@ -92,6 +92,8 @@ public:
               server_log* log = nullptr)
       : network_(&network), number_(o.number), log_(log), shard_(o, store, *this) {
     decides.members = network.members(), decides.needs_begin = o.needs_begin;
+    // A worker's heartbeats wait behind the bytes that it sends, and those that it is sent.
+    decides.members.dead_after += transit_time(payload_bytes(store.values()));
     if (number_ == cluster_shape::decider)
       decider_.emplace(decides, static_cast<protocol_outside&>(*this), network.now());
     if (log_ != nullptr) recover();
@@ -285,7 +287,7 @@ private:
   void concluded(token_verdict v, std::uint64_t) override;
   void outcome(bool decided) override;
   void over() override { fate_ = push_fate::over, is_concluded_ = true; }
-  void expired(const std::string&) override {}  // the worker joins again, and outcome() follows
+  void waits_long(const std::string& what) override { network_->report(what); }
 };
 
 }  // namespace gradus::detail

@@ -51,9 +51,7 @@ GRADUS_BODY membership_options local_network::members() const {
   return {years, years};
 }
 GRADUS_BODY worker_options local_network::patience(worker_options o) const {
-  constexpr nanos day = 86400LL * 1000 * one_millisecond;
-  o.deadline = day;
-  o.heartbeat = day;
+  o.heartbeat = 86400LL * 1000 * one_millisecond;
   return o;
 }
 

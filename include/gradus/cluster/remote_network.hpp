@@ -12,9 +12,11 @@
 #include "../base/build.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "message_network.hpp"
@@ -29,8 +31,9 @@ namespace gradus::inline GRADUS_BUILD::detail {
 
 struct remote_options {
   membership_options members = {};
-  nanos retry = 1'000 * one_millisecond, retry_most = 2'000 * one_millisecond, deadline = 30'000 * one_millisecond;
+  nanos retry = 1'000 * one_millisecond, retry_most = 2'000 * one_millisecond, patience = 30'000 * one_millisecond;
   nanos heartbeat = 1'000 * one_millisecond;
+  std::function<void(std::string_view line)> log = nullptr;  // gets the waits that take long; default: stderr
   double connect_secs = 7200;  // the time that a worker waits for its parameter servers, as TensorFlow's sessions do
   double close_secs = 5;
   double answer_secs = 10;  // the time that known_members waits for parameter server 0
@@ -63,6 +66,7 @@ public:
   membership_options members() const override { return o_.members; }
   std::uint64_t process_of(std::uint32_t) const override { return boot_; }
   worker_options patience(worker_options o) const override;
+  void report(const std::string& wait) override;
 
   int port() const { return port_; }  // of a parameter server
   std::uint64_t refused_messages() const;
@@ -109,6 +113,7 @@ private:
   shard_program program_of(const task_hello& h) const;
   void see_boot(std::uint32_t node, std::uint64_t boot);
   std::string not_welcome() const;  // under the mutex
+  std::string problems() const;
 
   transport_greeting greeted(std::span<const std::byte> hello, const transport_peer& from) override;
   void welcomed(std::uint32_t node, std::span<const std::byte> answer) override;

@@ -1,6 +1,7 @@
 // The bodies of remote_network.hpp.
 #pragma once
 #include <algorithm>
+#include <cstdio>
 #include <exception>
 
 #include "../base/body.hpp"
@@ -89,14 +90,18 @@ GRADUS_BODY void remote_network::offer(shard_program program, const std::string&
   const std::string waited = text("waited for ", missing, " for ", static_cast<double>(now() - since) / 1e9, " s");
   check(waited);
   if (!missing.empty()) {
-    std::string why;
-    for (std::uint32_t k = 0; k < shape_.shards; ++k)
-      if (const std::string problem = carrier_->problem(k); !problem.empty())
-        why += text("; ", nodes_.names[k], ": ", problem);
-    raise(status::deadline_exceeded, text(nodes_.task, " ", waited, why));
+    raise(status::deadline_exceeded, text(nodes_.task, " ", waited, problems()));
   }
   if (beats_.joinable()) return;  // of another trainer of this process: heartbeats go on until the cluster ends
   beats_ = tasks_.start("a worker's heartbeat", "give the process one more thread", [this] { beat(); });
+}
+// Returns what keeps this worker from its parameter servers, as the end of a sentence.
+GRADUS_BODY std::string remote_network::problems() const {
+  std::string why;
+  for (std::uint32_t k = 0; k < shape_.shards; ++k)
+    if (const std::string problem = carrier_->problem(k); !problem.empty())
+      why += text("; ", nodes_.names[k], ": ", problem);
+  return why;
 }
 GRADUS_BODY std::string remote_network::not_welcome() const {
   std::string s;
@@ -173,8 +178,17 @@ GRADUS_BODY void remote_network::beat() {
   }
 }
 GRADUS_BODY worker_options remote_network::patience(worker_options o) const {
-  o.retry = o_.retry, o.retry_most = o_.retry_most, o.deadline = o_.deadline, o.heartbeat = o_.heartbeat;
+  o.retry = o_.retry, o.retry_most = o_.retry_most, o.patience = o_.patience, o.heartbeat = o_.heartbeat;
   return o;
+}
+GRADUS_BODY void remote_network::report(const std::string& wait) {
+  const std::string why = problems();
+  const std::string line =
+      text(wait, why.empty() ? "; its parameter servers are connected: another worker's step may take long, "
+                               "or a worker may be missing"
+                             : why);
+  if (o_.log) return o_.log(line);
+  std::fprintf(stderr, "gradus: %s\n", line.c_str());
 }
 
 // ---- the end

@@ -47,8 +47,7 @@ GRADUS_BODY membership_options replay_network::members() const {
   return {years, years};
 }
 GRADUS_BODY worker_options replay_network::patience(worker_options o) const {
-  constexpr nanos day = 86400LL * 1000 * one_millisecond;
-  o.deadline = o.heartbeat = day;
+  o.heartbeat = 86400LL * 1000 * one_millisecond;
   return o;
 }
 

@@ -89,6 +89,12 @@ struct wire_slice {
   std::uint64_t count() const { return bytes.size() / size_of(type); }
 };
 
+inline std::uint64_t payload_bytes(std::span<const wire_slice> slices) {
+  std::uint64_t n = 0;
+  for (const wire_slice& s : slices) n += s.bytes.size();
+  return n;
+}
+
 // Returns the problem of a malformed slice, as the end of a sentence; empty if there is none.
 std::string problem_of(const wire_slice& s);
 

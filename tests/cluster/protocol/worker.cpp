@@ -22,7 +22,7 @@ struct bench final : worker_owner {
            .shape = {2, 2},
            .retry = 100 * ms,
            .retry_most = 300 * ms,
-           .deadline = 1000 * ms,
+           .patience = 1000 * ms,
            .heartbeat = 400 * ms,
            .begins = begins},
           *this, out) {}
@@ -40,7 +40,7 @@ struct bench final : worker_owner {
   }
   void outcome(bool decided) override { told.push_back(text("outcome ", decided)); }
   void over() override { told.push_back("over"); }
-  void expired(const std::string& what) override { told.push_back(what); }
+  void waits_long(const std::string& what) override { told.push_back(what); }
   void fetched(std::uint32_t shard, std::uint64_t order, std::span<const wire_slice>) override {
     told.push_back(text("state of ", shard, " at ", order));
   }
@@ -185,16 +185,84 @@ TEST_CASE("a dropped push goes on with values that are asked for") {
   CHECK(b.events() == lines{"concluded 3 12"});
 }
 
-TEST_CASE("a deadline says what was waited for and since when, and the worker joins again") {
+TEST_CASE("a long wait is reported after one, two, four, ... times the patience, and ends by its answer alone") {
   bench b;
   b.go(2000 * ms);
   b.w.push(b.parts, 2000 * ms);
   b.hear(message_kind::kept, 0, 1);
   b.at(2900 * ms), b.out.take();
-  CHECK(b.at(3000 * ms) == lines{"join to 0: i6 s77 a0"});
-  CHECK(b.events() ==
-        lines{"worker 1 waited for its update 1 to be kept by shard 1 for 1 s, since 2 s (its deadline is 1 s)"});
-  // What became of it is told by the decider.
+  CHECK(b.w.next() == 3000 * ms);
+  CHECK(b.at(2999 * ms).empty());
+  CHECK(b.events().empty());
+  b.at(3000 * ms);
+  const std::string push = "worker 1 has waited for its update 1 to be kept by shard 1 for ";
+  CHECK(b.events() == lines{push + "1 s, since 2 s"});
+  b.at(3999 * ms);
+  CHECK(b.events().empty());
+  b.at(4000 * ms);
+  CHECK(b.events() == lines{push + "2 s, since 2 s"});
+  // Nobody looked for a long time. It is still its push.
+  CHECK(b.at(60'000 * ms) == lines{"heartbeat to 0: i5 s0 a0", "push to 1: i5 s1 a8 {0 1 9} b[0]"});
+  CHECK(b.events() == lines{push + "58 s, since 2 s"});
+  b.at(117'999 * ms);
+  CHECK(b.events().empty());
+  b.at(118'000 * ms);
+  CHECK(b.events() == lines{push + "116 s, since 2 s"});
+  // The next wait is reported for itself.
+  b.hear(message_kind::kept, 1, 1, 0, {}, 118'000 * ms);
+  b.at(118'999 * ms);
+  CHECK(b.events().empty());
+  b.at(119'000 * ms);
+  CHECK(b.events() == lines{"worker 1 has waited for the token of its update 1 for 1 s, since 118 s"});
+  CHECK((b.w.incarnation() == 5 && b.w.joins() == 1));
+  b.hear(message_kind::token, 0, 1, 9, {1, 9, 0}, 119'000 * ms);
+  CHECK(b.events() == lines{"concluded 1 9"});
+}
+
+// 1 MB takes 0.1 s at 10 MB/s. What is repeated before its bytes can have come only adds to them.
+TEST_CASE("a large message is repeated once its bytes, or those of its answer, had the time to come") {
+  bench b;
+  const std::vector<std::byte> large(1'000'000), small(1000);
+  const wire_slice values[] = {{"v", float32, 0, large}, {"w", float32, 0, small}};
+  const auto pulled = [&](std::uint64_t order) {
+    for (const std::uint32_t shard : {0u, 1u})
+      b.w.receive({message_kind::pulled, shard, 3, 5, 0, order, {}, std::span(values, 2 - shard)}, 0);
+  };
+  b.w.start(5, 77, 0);
+  b.hear(message_kind::joined, 0, 77);
+  b.hear(message_kind::token, 0, 0, 8, {4, 0, 0});
+  CHECK(b.w.next() == 100 * ms);  // how large the values are is not known yet
+  pulled(8);
+  b.w.push(b.parts, 0);
+  CHECK(b.w.next() == 100 * ms);  // a push without bytes
+  b.hear(message_kind::token, 0, 1, 9, {1, 9, 0});
+  CHECK(b.w.next() == 200 * ms + 100'000);  // the answer is large
+  pulled(9);
+  const wire_slice gradient[] = {{"b", float32, 0, small}, {"b", float32, 0, large}};
+  const std::vector<std::vector<wire_slice>> parts{b.parts[0], {gradient[0], gradient[1]}};
+  b.w.push(parts, 0), b.out.take();
+  const nanos first = 200 * ms + 100'000;
+  CHECK(b.w.next() == first);
+  CHECK(b.at(first - 1).empty());
+  CHECK(b.at(first).size() == 2);
+  b.at(400 * ms);                         // a heartbeat
+  CHECK(b.w.next() == first + 300 * ms);  // twice as long would be more than retry_most
+  b.hear(message_kind::kept, 0, 2, 0, {}, 400 * ms), b.hear(message_kind::kept, 1, 2, 0, {}, 400 * ms);
+  CHECK(b.w.next() == 500 * ms);  // a token is small
+  // And where its bytes take longer than retry_most, it is repeated as seldom.
+  const std::vector<std::vector<wire_slice>> more{std::vector(4, gradient[1]), b.parts[1]};
+  b.hear(message_kind::token, 0, 2, 10, {1, 10, 0}), pulled(10);
+  b.w.push(more, 0), b.out.take();
+  CHECK(b.at(499 * ms).empty());
+  CHECK(b.at(500 * ms).size() == 2);
+  CHECK(b.at(999 * ms) == lines{"heartbeat to 0: i5 s0 a0"});
+  CHECK(b.at(1000 * ms).size() == 2);
+}
+
+TEST_CASE("a worker that was replaced joins again, and gets what became of its push") {
+  bench b;
+  b.go(), b.w.push(b.parts, 0), b.events();
+  b.hear(message_kind::refused, 0, 1, 5);
   b.hear(message_kind::joined, 0, 77, 3, {1, 5, 1});
   CHECK(b.events() == lines{"outcome true"});
   b.go(), b.w.push(b.parts, 0), b.events();
@@ -211,7 +279,7 @@ TEST_CASE("joining twice keeps the question about what was under way") {
   b.go();
   b.w.push(b.parts, 0);
   b.hear(message_kind::refused, 1, 1, 6);  // a shard knows 6: this one joins as 7
-  CHECK(b.at(1000 * ms).back() == "join to 0: i8 s77 a0");
+  CHECK(b.hear(message_kind::refused, 0, 1, 7) == lines{"join to 0: i8 s77 a0"});
   b.events();
   b.hear(message_kind::joined, 0, 77, 3, {1, 5, 0});
   CHECK(b.events() == lines{"outcome false"});
@@ -282,9 +350,9 @@ TEST_CASE("a worker that begins does so again whenever it has joined, in begin()
   CHECK(b.hear(message_kind::joined, 0, 77) == lines{"begin to 0: i5 s0 a8 a[0]", "begin to 1: i5 s0 a8 b[0]"});
   CHECK(b.w.state() == states::giving);
   b.hear(message_kind::begun, 0, 0, 8), b.events();
-  CHECK(b.at(1000 * ms).back() == "join to 0: i6 s77 a0");
-  CHECK(b.events() ==
-        lines{"worker 1 waited for shard 1 to begin at update 8 for 1 s, since 0 s (its deadline is 1 s)"});
+  CHECK(b.at(1000 * ms).back() == "begin to 1: i5 s0 a8 b[0]");
+  CHECK(b.events() == lines{"worker 1 has waited for shard 1 to begin at update 8 for 1 s, since 0 s"});
+  CHECK(b.hear(message_kind::refused, 1, 1, 5) == lines{"join to 0: i6 s77 a0"});
   CHECK(b.hear(message_kind::joined, 0, 77) == lines{"begin to 0: i6 s0 a8 a[0]", "begin to 1: i6 s0 a8 b[0]"});
   CHECK(message_of(status::failed_precondition, [&] { b.w.begin_with(8, b.parts, 0); }) ==
         "worker 1 brings values while it begins; expected them after begin()");
@@ -351,11 +419,22 @@ TEST_CASE("where the hold did not last, the fetch begins anew") {
   b.hear(message_kind::fetched, 1, 2, 14), b.hear(message_kind::fetched, 0, 1, 12);
   b.hear(message_kind::fetched, 0, 2, 14);
   CHECK(b.events() == lines{"state of 0 at 12", "state of 1 at 14", "state of 0 at 14", "all at 14"});
-  // And where it takes too long, the worker joins again.
+  // States that take long are waited for: all are of the order at which they were asked.
   b.w.fetch(0), b.hear(message_kind::held, 0, 3, 15), b.out.take();
-  CHECK(b.at(1000 * ms).back() == "join to 0: i6 s77 a0");
-  CHECK(b.events() == lines{"worker 1 waited for the state of update 15 of shard 0, 1 for 1 s, since 0 s (its deadline "
-                            "is 1 s)"});
+  CHECK(b.at(1000 * ms) == lines{"heartbeat to 0: i5 s0 a0", "fetch to 0: i5 s3 a15", "fetch to 1: i5 s3 a15"});
+  CHECK(b.events() == lines{"worker 1 has waited for the state of update 15 of shard 0, 1 for 1 s, since 0 s"});
+}
+
+TEST_CASE("a hold that is not answered begins anew, since the decider may have ended it") {
+  bench b;
+  b.go();
+  b.w.fetch(0), b.out.take();
+  CHECK(b.at(900 * ms).back() == "hold to 0: i5 s1 a0");
+  CHECK(b.at(1000 * ms) == lines{"hold to 0: i5 s2 a0"});
+  CHECK(b.events() == lines{"worker 1 has waited for the decider to hold decisions for 1 s, since 0 s"});
+  CHECK(b.hear(message_kind::held, 0, 1, 12, {}, 1100 * ms) == lines{"release to 0: i5 s1 a0"});
+  CHECK(b.hear(message_kind::held, 0, 2, 12, {}, 1100 * ms).size() == 2);
+  CHECK(b.w.state() == states::fetching);
 }
 
 TEST_CASE("a worker whose round is over may fetch and leave, and nothing else") {

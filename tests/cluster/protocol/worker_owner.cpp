@@ -12,7 +12,7 @@ struct plain_owner final : worker_owner {
   void compute(std::uint64_t step) override { computed = step; }
   void concluded(token_verdict, std::uint64_t) override {}
   void outcome(bool) override {}
-  void expired(const std::string&) override {}
+  void waits_long(const std::string&) override {}
 };
 }  // namespace
 

@@ -18,9 +18,7 @@ public:
   static constexpr std::uint64_t most_pieces = 4096;  // of one push
   // Returns the number of bytes that one worker's pieces may have: that of the values, and a little more for names.
   static std::uint64_t most_beside(std::span<const wire_slice> values) {
-    std::uint64_t n = std::uint64_t{1} << 20;
-    for (const wire_slice& s : values) n += s.bytes.size();
-    return n;
+    return (std::uint64_t{1} << 20) + payload_bytes(values);
   }
 
   // Copies piece `number` of the push `id`. Returns false, and does not keep it, if this worker's pieces would have
@@ -76,8 +74,8 @@ private:
     return Faults::on(protocol_fault::ahead_of_another) ? a.worker == b.worker : a == b;
   }
   static std::uint64_t bytes_of(std::span<const wire_slice> slices) {
-    std::uint64_t n = 0;
-    for (const wire_slice& s : slices) n += s.bytes.size() + s.name.size() + sizeof(wire_slice);
+    std::uint64_t n = payload_bytes(slices);
+    for (const wire_slice& s : slices) n += s.name.size() + sizeof(wire_slice);
     return n;
   }
 };

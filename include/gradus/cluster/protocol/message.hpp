@@ -73,6 +73,8 @@ namespace gradus::inline GRADUS_BUILD::detail {
 using nanos = std::int64_t;
 inline constexpr nanos never_due = INT64_MAX, at_once = INT64_MIN;
 inline constexpr nanos one_millisecond = 1'000'000;
+// Returns the time that these bytes may take on a slow link, of 10 MB/s.
+constexpr nanos transit_time(std::uint64_t bytes) { return static_cast<nanos>(bytes) * 100; }
 
 // Identifies the contribution of a worker, which counts exactly once, whatever happens to messages.
 struct contribution_id {

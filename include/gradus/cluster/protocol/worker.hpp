@@ -1,5 +1,5 @@
 // worker_half is a worker's half of the protocol, without I/O: it joins, pulls values, pushes gradients, repeats every
-// message until it is answered, and joins again with a new incarnation when it was replaced, or when a deadline passed.
+// message until it is answered, and joins again with a new incarnation when it was replaced.
 //
 //   gradus::detail::worker_half w({.number = 1, .shape = {2, 3}}, owner, out);
 //   w.start(incarnation, process, now);
@@ -12,8 +12,9 @@
 // Between two steps, w.fetch(now) gets the state of all shards at one order: it calls owner.fetched(shard, order,
 // parts) for each, then owner.fetched_all(order).
 //
-// Every wait has a deadline. When it passes, the owner gets the wait and its beginning, and the worker joins again;
-// `outcome` then always reports whether the contribution that was under way was decided.
+// No wait ends by time: the round of a synchronous run waits for the slowest step, and what was lost is repeated. The
+// owner gets the wait and its beginning once it takes long. If the worker had to join again, `outcome` always reports
+// whether the contribution that was under way was decided.
 #pragma once
 #include "../../base/build.hpp"
 
@@ -123,22 +124,21 @@ public:
       beat_ = now + o_.heartbeat;
     }
     if (!is_waiting()) return;
-    if (since_ + o_.deadline <= now) {
-      owner_->expired(text("worker ", o_.number, " ", waits(), " for ", static_cast<double>(now - since_) / 1e9,
-                           " s, since ", static_cast<double>(since_) / 1e9, " s (its deadline is ",
-                           static_cast<double>(o_.deadline) / 1e9, " s)"));
-      ++incarnation_;
-      return join(now);
+    if (report_ <= now) {
+      owner_->waits_long(text("worker ", o_.number, " has ", waits(), " for ", static_cast<double>(now - since_) / 1e9,
+                              " s, since ", static_cast<double>(since_) / 1e9, " s"));
+      if (state_ == states::holding) return hold(now);  // the decider may have ended the hold, and its answer was lost
+      report_ = now + (now - since_);
     }
     if (again_ <= now) {
-      pause_ = std::min(2 * pause_, o_.retry_most);
+      pause_ = std::min(2 * pause_, std::max(o_.retry_most, first_pause()));
       say(now);
     }
   }
   nanos next() const {
     if (state_ == states::idle || state_ == states::left) return never_due;
     const nanos beat = state_ == states::joining ? never_due : beat_;
-    return is_waiting() ? std::min({beat, again_, since_ + o_.deadline}) : beat;
+    return is_waiting() ? std::min({beat, again_, report_}) : beat;
   }
   // Returns its wait, as the end of a sentence that begins with the worker.
   std::string waits() const {
@@ -177,11 +177,12 @@ private:
   std::uint64_t before_ = 0, before_sequence_ = 0;  // what was under way when it joined again; 0: nothing
   std::uint64_t let_in_ = 0;                        // the incarnation that the decider let join last
   std::uint64_t given_ = 0, most_ = 0;              // the order that was provided, and the greatest that a shard is at
-  nanos since_ = 0, again_ = 0, pause_ = 0, beat_ = 0;
+  nanos since_ = 0, again_ = 0, pause_ = 0, beat_ = 0, report_ = 0;
   std::uint64_t number_ = 0;           // of the last push, without counting those that were lost
   std::vector<std::uint64_t> have_;    // by shard: the order of the values that the owner has, plus 1
   std::vector<std::uint64_t> read_;    // by shard: the order of the values that the last push was computed from
   std::vector<std::uint64_t> ahead_;   // by shard: number of pieces that were sent ahead of the next push
+  std::uint64_t values_bytes_ = 0;     // the most that a shard's values had since it joined last
   std::uint64_t hold_ = 0, held_ = 0;  // the number of its holds, and the order that is held
   bool is_over_ = false;
   std::vector<bool> kept_;  // by shard: it has kept the push; or it has begun; or its state is there
@@ -204,9 +205,22 @@ private:
   void to_decider(message_kind kind, std::uint64_t sequence, std::uint64_t about = 0) {
     out_->send({kind, o_.shape.node_of(o_.number), cluster_shape::decider, incarnation_, sequence, about, {}, {}});
   }
+  // A message is repeated when its bytes, or those of its answer, had the time to come.
+  nanos first_pause() const {
+    std::uint64_t most = 0;
+    if (state_ == states::giving || state_ == states::pushing)
+      for (const auto& part : parts_) most = std::max(most, payload_bytes(part));
+    if (state_ == states::pulling || state_ == states::fetching) most = values_bytes_;
+    return o_.retry + transit_time(most);
+  }
   void enter(states s, nanos now) {
-    state_ = s, since_ = now, pause_ = o_.retry;
+    wait_in(s, now);
     say(now);
+  }
+  // Begins a wait whose answer comes without a request; it is requested if it does not come.
+  void wait_in(states s, nanos now) {
+    state_ = s, since_ = now, pause_ = first_pause();
+    again_ = now + pause_, report_ = now + o_.patience;
   }
   // Sends all messages that the present wait needs.
   void say(nanos now) {
@@ -305,16 +319,14 @@ private:
     const bool mine = (state_ == states::waiting || state_ == states::pushing) && m.sequence == sequence_;
     if (!first && !mine) return;
     step_ = m.about;
-    state_ = states::pulling, since_ = now, pause_ = o_.retry;
+    wait_in(states::pulling, now);
     if (mine) owner_->concluded(static_cast<token_verdict>(m.ids[0].worker), m.ids[0].incarnation);
     if (look()) return;
     // Values of an update that was just decided come without a request; they are requested if they do not. If other
     // updates were decided after it, as always when the token had to wait for them, the values that come are too old.
-    if (mine && static_cast<token_verdict>(m.ids[0].worker) == token_verdict::committed &&
-        m.ids[0].incarnation == step_)
-      again_ = now + pause_;
-    else
-      say(now);
+    const bool come = mine && static_cast<token_verdict>(m.ids[0].worker) == token_verdict::committed &&
+                      m.ids[0].incarnation == step_;
+    if (!come) say(now);
   }
   // Computes, if every shard's values are there.
   bool look() {
@@ -328,10 +340,7 @@ private:
   void kept(const protocol_message& m, nanos now) {
     if (state_ != states::pushing || m.sequence != sequence_ || m.from >= kept_.size()) return;
     kept_[m.from] = true;
-    if (all_kept()) {
-      state_ = states::waiting, since_ = now, pause_ = o_.retry;
-      again_ = now + pause_;  // the token comes without a request
-    }
+    if (all_kept()) wait_in(states::waiting, now);  // for the token
   }
   void hold(nanos now) {
     ++hold_;
@@ -358,6 +367,7 @@ private:
   void pulled(const protocol_message& m) {
     if (m.from >= have_.size() || m.about < have_[m.from]) return;
     if (state_ != states::pulling && state_ != states::pushing && state_ != states::waiting) return;
+    if (have_[m.from] == 0) values_bytes_ = std::max(values_bytes_, payload_bytes(m.parts));
     have_[m.from] = m.about + 1;
     owner_->values(m.from, m.about, m.parts);
     if (state_ == states::pulling) look();

@@ -31,8 +31,9 @@ public:
   // Called when nothing of the push that is under way will be applied, since too few workers are left for another
   // synchronous round. Only fetch() and leave() may be called from now on.
   virtual void over() {}
-  // Called when a wait has passed its deadline.
-  virtual void expired(const std::string& what) = 0;
+  // Called when a wait has taken as long as worker_options::patience, then again whenever it has taken twice as long as
+  // at the call before. The wait goes on. `what` names it, as a sentence that begins with the worker.
+  virtual void waits_long(const std::string& what) = 0;
 
 protected:
   ~worker_owner() = default;
@@ -43,7 +44,7 @@ struct worker_options {
   cluster_shape shape = {};
   nanos retry = 100 * one_millisecond;  // until a message is sent again, doubled each time up to retry_most
   nanos retry_most = 2'000 * one_millisecond;
-  nanos deadline = 30'000 * one_millisecond;  // of every wait
+  nanos patience = 30'000 * one_millisecond;  // until a wait is reported, or a hold that nobody answers begins anew
   nanos heartbeat = 1'000 * one_millisecond;
   bool begins = false;  // it provides initial values if shards have none
 };
