@@ -306,6 +306,32 @@ TEST_CASE("saver: TensorFlow's list with absolute paths is taken up by the names
   CHECK(next.checkpoints() == names{"m-1.ckpt", "m-2.ckpt"});
 }
 
+TEST_CASE("saver: a saver that follows a directory takes up the list of whoever has saved there since") {
+  const faulty_files fs;
+  model m;
+  const saver_options keep{.max_to_keep = 4, .best = {.count = 1}};
+  test_saver<> first(keep, {}, fs), other(keep, {}, fs);
+  const auto save = [&](test_saver<>& by, int i) { m.at(i), by.save(m.list, "d/m", i); };
+  save(first, 1), save(first, 2);
+  first.follow("d");  // its own list
+  CHECK(first.checkpoints() == names{"m-1.ckpt", "m-2.ckpt"});
+  other.own("d"), save(other, 3), other.measured(0.5, 3);
+  first.own("d");  // knows its own
+  CHECK(first.checkpoints() == names{"m-1.ckpt", "m-2.ckpt"});
+  first.follow("d");
+  CHECK(first.checkpoints() == names{"m-1.ckpt", "m-2.ckpt", "m-3.ckpt"});
+  CHECK(first.rank_of("d/m", 3) == 0.5);
+  other.measured(0.25, 3);  // the ranks alone
+  first.follow("d");
+  CHECK(first.rank_of("d/m", 3) == 0.25);
+  save(first, 4);
+  CHECK(read_state_file(fs, "d")->all == names{"m-1.ckpt", "m-2.ckpt", "m-3.ckpt", "m-4.ckpt"});
+  // A list that cannot be read is no other one; the next save replaces it.
+  publish(fs, "d/checkpoint", "model_checkpoint_path: ");
+  first.follow("d");
+  CHECK(first.checkpoints() == names{"m-1.ckpt", "m-2.ckpt", "m-3.ckpt", "m-4.ckpt"});
+}
+
 TEST_CASE("saver: a saver that takes over a directory ranks the newest checkpoint there, if it is of the given step") {
   const faulty_files fs;
   model m;

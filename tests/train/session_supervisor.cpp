@@ -108,6 +108,31 @@ struct model {
 float scalar(base_session& s, const char* name) { return s.variable(name).as<float>()[0]; }
 }  // namespace
 
+TEST_CASE("a session keeps the checkpoints that another supervisor has saved in the directory meanwhile") {
+  folder at;
+  graph g;
+  create_global_step(g);
+  const value add = assign_add(get_global_step(g), g.constant<std::int64_t>(1));
+  session_supervisor_options o = in_step();
+  o.logdir = at.path(), o.save_model_secs = 0;
+  const auto step = [&](session_supervisor& sv) {
+    auto sess = sv.prepare_or_wait_for_session();
+    sess->run(add);
+    state_list list;
+    sess->remembers(list);
+    sv.saver()->save(list, sv.save_path(), global_step(*sess, get_global_step(g)));
+    sv.stop();
+  };
+  session_supervisor first(g, sessions_of(g), o);
+  step(first);
+  {
+    session_supervisor other(g, sessions_of(g), o);
+    step(other), step(other);
+  }
+  step(first);
+  CHECK(at.checkpoints().size() == 4);
+}
+
 TEST_CASE("S1 prepare, run ten times, close, stop") {
   model m;
   session_supervisor sv(m.g, sessions_of(m.g), m.in());

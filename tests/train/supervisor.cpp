@@ -312,6 +312,33 @@ TEST_CASE("supervisor: sessions follow each other, each from the newest checkpoi
         log_of_sessions{"START 0", "CHECKPOINT 0", "CHECKPOINT 1", "STOP 1", "START 2", "CHECKPOINT 2", "STOP 2"});
 }
 
+TEST_CASE("supervisor: a session goes on from what another run has saved meanwhile, and keeps its checkpoints") {
+  const testing::temp_dir dir;
+  const points data;
+  auto input = data.batches(-1);
+  const auto make = [&] {
+    return make_supervisor<line>({.logdir = dir / "run", .saver = saver_options{.max_to_keep = 4}}, descent);
+  };
+  const auto step_with = [&](auto& sv) {
+    auto sess = sv.managed_session("", input);
+    sess.run();
+    return sess.global_step();
+  };
+  auto first = make();
+  CHECK(step_with(first) == 1);
+  {
+    auto other = make();
+    CHECK(step_with(other) == 2);
+    CHECK(step_with(other) == 3);
+  }
+  CHECK(step_with(first) == 4);
+  const std::optional<checkpoint_state> listed = read_state_file(posix{}, dir / "run");
+  REQUIRE(listed);
+  std::string names;
+  for (const auto& name : listed->all) names += name + " ";
+  CHECK(names == "model-1.ckpt model-2.ckpt model-3.ckpt model-4.ckpt ");
+}
+
 TEST_CASE("supervisor: a notice ends every later session of it, too") {
   const testing::temp_dir dir;
   const points data;

@@ -106,6 +106,9 @@ public:
   // Makes this process the writer of the directory: creates it, takes up the list of its checkpoints, and clears away
   // files of dead processes. Every save does so too. Raises failed_precondition as share says.
   void own(const std::string& directory);
+  // As own, for a run that goes on from what is in the directory: where another run has changed the list since this
+  // saver last knew it, that list is taken up.
+  void follow(const std::string& directory);
   // From now on, as long as that lock lives, each save first checks that it is still the lock of the directory at the
   // path (store/directory_lock.hpp), and raises failed_precondition if another process has that one now, or if the
   // directory was made again and other checkpoints than this saver's are listed there. In a new directory it begins a

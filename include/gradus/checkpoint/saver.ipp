@@ -176,6 +176,25 @@ GRADUS_BODY void any_saver::own(const std::string& directory) {
   take_over(directory);
 }
 
+// Returns a list of checkpoints as it reads in a state file, without what changes when files are deleted.
+GRADUS_BODY std::string as_listed(checkpoint_state s) {
+  s.superseded.clear();
+  checkpoint_state read;
+  parse_checkpoint_state(to_text(s), read);  // may miss the newest, which is not compared
+  read.newest.clear();
+  return to_text(read);
+}
+
+GRADUS_BODY void any_saver::follow(const std::string& directory) {
+  const std::lock_guard lock(*alone_);
+  stay_alone(directory);
+  if (checkpoint_state there; directory == directory_ &&
+                              !try_read_state(fs_, join_path(directory, state_file_name), there) &&
+                              as_listed(there) != as_listed(kept_.state()))
+    directory_.clear();
+  take_over(directory);
+}
+
 GRADUS_BODY void any_saver::take_over(const std::string& directory) {
   if (directory_ == directory) return;
   make_directories(fs_, directory);
@@ -189,15 +208,6 @@ GRADUS_BODY void any_saver::share(const std::shared_ptr<held_directory>& lock) {
   if (lock == nullptr || lock == lock_.lock()) return;
   lock_ = lock;
   renewed_ = lock->renew();
-}
-
-// Returns a list of checkpoints as it reads in a state file, without what changes when files are deleted.
-GRADUS_BODY std::string as_listed(checkpoint_state s) {
-  s.superseded.clear();
-  checkpoint_state read;
-  parse_checkpoint_state(to_text(s), read);  // may miss the newest, which is not compared
-  read.newest.clear();
-  return to_text(read);
 }
 
 GRADUS_BODY void any_saver::stay_alone(const std::string& directory) {

@@ -106,6 +106,7 @@ GRADUS_BODY void session_supervisor::hold() {
   if (alone_ != nullptr || saver_ == nullptr || o_.logdir.empty()) return;
   alone_ = hold_directory(saver_->disk(), o_.logdir);
   saver_->share(alone_);
+  saver_->follow(directory_of(save_path()));
 }
 // Gives the directory free, unless a thread that saves is left.
 GRADUS_BODY void session_supervisor::release() {

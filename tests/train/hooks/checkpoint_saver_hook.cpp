@@ -70,6 +70,23 @@ TEST_CASE("K4 saves at creation, after save_steps, and at the end if that is ano
   }
 }
 
+TEST_CASE("a session that is created keeps the checkpoints that another run has saved in its directory meanwhile") {
+  saving m, other;
+  other.saves = std::make_shared<saver<flat_binary, faulty_files>>(saver_options{.max_to_keep = 100}, flat_binary{},
+                                                                   m.files);
+  const auto session_to = [](saving& by, std::int64_t first, std::int64_t last) {
+    hooked h;
+    const any_hook saves = checkpoint_saver_hook("d", {.save_steps = 1, .saver = by.saves});
+    h.s.run({h.set}, {{h.to, std::vector<std::int64_t>{first}}});
+    h.create(saves);
+    for (std::int64_t step = first + 1; step <= last; ++step) h.run_to(saves, step);
+    h.end(saves);
+  };
+  session_to(m, 0, 1), session_to(other, 1, 3), session_to(m, 3, 4);
+  CHECK(m.steps() == std::vector<int>{0, 1, 2, 3, 4});
+  CHECK(read_state_file(m.files, "d")->all.size() == 5);
+}
+
 TEST_CASE("K4 save_secs 2 at times 0, .5, 2.5, 2.6, 2.7, 10: checkpoints of steps 1, 3, 6") {
   saving m;
   hooked h;

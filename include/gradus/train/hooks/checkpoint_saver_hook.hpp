@@ -124,6 +124,7 @@ private:
       state_list list;
       s.raw_session()->remembers(list);
       saver().share(lock_.lock());
+      if (is_what_was_restored) saver().follow(directory_of(prefix_));
       const auto rank = is_what_was_restored ? saver().rank_of(prefix_, step) : std::nullopt;
       saver().save(list, prefix_, step, {}, rank);
     }
