@@ -501,7 +501,7 @@ struct lonely_network final : message_network {
   }
   void end() override {}
   void check(const std::string&) const override {}
-  membership_options members() const override { return {}; }
+  membership_options members(detail::nanos) override { return {}; }
   worker_options patience(worker_options o) const override { return o; }
 };
 }  // namespace

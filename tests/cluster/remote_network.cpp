@@ -9,6 +9,7 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
+#include <filesystem>
 #include <functional>
 #include <set>
 #include <thread>
@@ -501,6 +502,63 @@ TEST_CASE("a parameter server with a log comes back alone, and the run ends with
     }
     CHECK(lives > 1);
     CHECK(run_files::difference(trained(place / text("together-", which)), trained(place / "alone")) == "");
+  }
+}
+
+// It lives on another disk now, or its folder was removed. Nothing can be right any more, and nobody may wait for ever.
+TEST_CASE("a parameter server that comes back without its log ends the run, and the error says what is lost") {
+  const temp_dir place;
+  const points data;
+  for (const int which : {0, 1}) {
+    CAPTURE(which);
+    const std::string logs = place / text("log-", which);
+    hub h;
+    std::atomic<int> batches = 0;
+    std::atomic<bool> has_failed = false;
+    const auto said = run_tasks(two_by_two, h, [&](server& here) {
+      if (here.is_ps() && here.def().task_index != which) return here.join();
+      if (here.is_ps()) {
+        std::thread dies([&] {
+          for (int seen = batches; seen < 20; seen = batches) batches.wait(seen);
+          h.cut(text("ps", which));
+          here.stop();
+        });
+        here.join();
+        dies.join();
+        for (const auto& entry : std::filesystem::directory_iterator(logs))
+          if (entry.path().filename().string().starts_with(text("ps-", which)))
+            std::filesystem::remove_all(entry.path());
+        server again(looped{&h, text("ps", which)}, here.def());
+        std::thread stops([&] {
+          has_failed.wait(false);
+          again.stop();
+        });
+        const struct waits {
+          std::atomic<bool>& has_failed;
+          std::thread& stops;
+          ~waits() { has_failed = true, has_failed.notify_all(), stops.join(); }
+        } waits{has_failed, stops};
+        return again.join();
+      }
+      const struct fails {
+        std::atomic<bool>& has_failed;
+        ~fails() {
+          if (std::uncaught_exceptions() != 0) has_failed = true, has_failed.notify_all();
+        }
+      } fails{has_failed};
+      auto t = make_trainer<cluster_models::mlp>(connected{here}, sync_replicas{}, adam{.rate = 0.01},
+                                                 recovery::log{.directory = logs},
+                                                 config_of(place / text("together-", which)));
+      t.train(data.batches(12).shard(2, here.worker()).map([&](auto b) {
+        ++batches, batches.notify_all();
+        return b;
+      }),
+              {.max_steps = 60});
+    });
+    std::string all;
+    for (const auto& [task, what] : said) all += what + "\n";
+    CAPTURE(all);
+    CHECK((says(all, text("shard ", which, " has no values any more")) && says(all, "start all tasks anew")));
   }
 }
 

@@ -32,6 +32,32 @@ TEST_CASE("1,000 histories break no law, and each is the same twice") {
   CHECK((fetches > histories && overs > histories / 20));
 }
 
+// Where a server comes back with less than it had logged, nothing is right any more: what was acknowledged is gone. But
+// no history may stand still: either the run goes on (what was lost was given again, or nobody needed it), or an error
+// says what was lost. A law that is broken before that is what was lost.
+TEST_CASE("a server that has lost what it had logged is named, or is given it again: nobody waits for ever") {
+  const std::uint64_t histories = std::getenv("GRADUS_LONG") != nullptr ? 20'000 : is_sanitized ? 100 : 500;
+  std::uint64_t named = 0, ended = 0, broken = 0, deserted = 0;
+  for (std::uint64_t seed = 1; seed <= histories; ++seed) {
+    fault_plan p(seed);
+    p.loses = true, p.crashes = 2 + static_cast<int>(seed % 3), p.power_fails = false;
+    history h(p, seed, false);
+    const std::string end = h.run();
+    CAPTURE(seed);
+    const bool waits = end.find("it goes on") != std::string::npos || end.find("nobody does") != std::string::npos;
+    // A worker that has left, as the servers have forgotten, is waited for, as one that will be started again is.
+    if (waits && h.has_any_left()) {
+      ++deserted;
+      continue;
+    }
+    CHECK_MESSAGE(!waits, end);
+    const bool is_named = end.starts_with("an error: ") && end.find("start all tasks anew") != std::string::npos;
+    named += is_named, ended += end.empty(), broken += !waits && !end.empty() && !is_named;
+  }
+  MESSAGE(named << " named, " << ended << " went on, " << broken << " had lost what was acknowledged, " << deserted
+                << " wait for workers that have left");
+}
+
 // A day (an hour in a default run, ten minutes under a sanitizer) in which one of three workers crashes four times a
 // minute: nothing grows, no law breaks.
 TEST_CASE("a worker that flaps") {

@@ -171,7 +171,9 @@ public:
   // Copies all state of the shards, as it is after this step, to its place here; slots and averages come at no other
   // time. If other workers go on meanwhile, the state is that of a later step, and this task then is at that step too.
   void gather() {
-    if (node_) Alone::count_to(static_cast<std::int64_t>(node_->fetch()));
+    if (!node_) return;
+    Alone::count_to(static_cast<std::int64_t>(node_->fetch()));
+    is_whole_ = true;
   }
   // Puts the averages in place of the variables after gather(), or puts the variables back.
   void swap_averages() {
@@ -207,7 +209,7 @@ private:
   std::int64_t contributions_ = 0;  // of a synchronous round; 0: each push is an update
   std::int64_t behind_ = 0;
   std::int64_t round_ = -1, made_ = 0;  // how many gradients of the round of this step this worker has made
-  bool is_over_ = false, swapped_ = false, is_in_ = false, has_stepped_ = false;
+  bool is_over_ = false, swapped_ = false, is_in_ = false, has_stepped_ = false, is_whole_ = true;
   int entered_with_ = 0;
   write_guard* guard_ = nullptr;
   state_list list_;
@@ -307,9 +309,13 @@ private:
   }
 
   // ---- callbacks of the node
-  void values(std::span<const wire_slice> parts) override { state_->take(parts, guard_); }
+  void values(std::span<const wire_slice> parts) override {
+    is_whole_ = false;  // the slots are those of an older order
+    state_->take(parts, guard_);
+  }
   std::span<const std::vector<wire_slice>> state(std::uint64_t& order) override {
     order = static_cast<std::uint64_t>(Alone::global_step());
+    if (!is_whole_) return {};
     return state_->by_shard();
   }
 };

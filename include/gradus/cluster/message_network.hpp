@@ -54,8 +54,9 @@ public:
   virtual std::uint64_t process_of(std::uint32_t node) const { return 1 + node; }
   // Reports a wait that takes long; it goes on.
   virtual void report(const std::string& /*wait*/) {}
-  // Return the time that a worker may be silent, and the intervals of its messages and heartbeats.
-  virtual membership_options members() const = 0;
+  // Return the time that a worker may be silent, and the intervals of its messages and heartbeats. `transit` is the
+  // time that a heartbeat may wait behind other messages.
+  virtual membership_options members(nanos transit) = 0;
   virtual worker_options patience(worker_options o) const = 0;
 
 protected:

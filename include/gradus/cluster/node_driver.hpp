@@ -46,7 +46,7 @@ public:
   void check(const std::string& waited) const override;
   // A worker's thread is known to live until it ends with an error, or with its program. So no worker is taken for dead
   // because a step takes long, and a long wait is another worker's long step: it is not reported.
-  membership_options members() const override;
+  membership_options members(nanos transit) override;
   bool workers_begin_anew() const override { return true; }  // they are threads of the process that begins
   worker_options patience(worker_options o) const override;
 
@@ -91,9 +91,11 @@ public:
   server_node(message_network& network, const shard_options& o, decider_options decides, Store& store,
               server_log* log = nullptr)
       : network_(&network), number_(o.number), log_(log), shard_(o, store, *this) {
-    decides.members = network.members(), decides.needs_begin = o.needs_begin;
-    // A worker's heartbeats wait behind the bytes that it sends, and those that it is sent.
-    decides.members.dead_after += transit_time(payload_bytes(store.values()));
+    // A worker's heartbeats wait behind what it sends. At most it sends its whole state to every shard, or all workers
+    // send a gradient to this one.
+    const nanos transit = transit_time(payload_bytes(store.state())) * std::max(o.shape.shards, o.shape.workers);
+    decides.members = network.members(transit), decides.needs_begin = o.needs_begin;
+    decides.hold_deadline += transit;
     if (number_ == cluster_shape::decider)
       decider_.emplace(decides, static_cast<protocol_outside&>(*this), network.now());
     if (log_ != nullptr) recover();
@@ -197,7 +199,8 @@ class worker_told {
 public:
   // Called with values of a shard, which have to be copied before it returns.
   virtual void values(std::span<const wire_slice> parts) = 0;
-  // Called on the chief: returns the first values of the cluster, by shard, and their number of updates in `order`.
+  // Called on the chief: returns the first values of the cluster, by shard, and their number of updates in `order`;
+  // none if it has not the whole state of one order any more.
   virtual std::span<const std::vector<wire_slice>> state(std::uint64_t& order) = 0;
 
 protected:
@@ -262,8 +265,7 @@ private:
       }
     } by_an_error{this};
     while (!done()) {
-      const bool any = network_->inbox(me_).take(
-          [this](const protocol_message& m) { half_.receive(m, network_->now()); }, half_.next());
+      const bool any = network_->inbox(me_).take([this](const protocol_message& m) { receive(m); }, half_.next());
       if (!any && network_->inbox(me_).is_closed()) {
         if (done()) break;
         network_->check(waited(since));
@@ -271,6 +273,11 @@ private:
       if (network_->now() >= half_.next()) half_.advance(network_->now());
     }
     by_an_error.of = nullptr;
+  }
+  // A hello is the network's: a connection was made again.
+  void receive(const protocol_message& m) {
+    if (m.kind == message_kind::hello) return half_.connected(network_->now());
+    half_.receive(m, network_->now());
   }
   std::string waited(nanos since) const;
   void send(const protocol_message& m) override { network_->post(m); }

@@ -46,7 +46,7 @@ GRADUS_BODY void local_network::check(const std::string& waited) const {
                               why_.empty() ? std::string("all other workers have left") : why_));
 }
 
-GRADUS_BODY membership_options local_network::members() const {
+GRADUS_BODY membership_options local_network::members(nanos) {
   constexpr nanos years = 100LL * 365 * 86400 * 1000 * one_millisecond;
   return {years, years};
 }

@@ -63,7 +63,7 @@ public:
   std::size_t piece_bytes() const override { return std::size_t{256} << 10; }
   void end() override;
   void check(const std::string& waited) const override;
-  membership_options members() const override { return o_.members; }
+  membership_options members(nanos transit) override;
   std::uint64_t process_of(std::uint32_t) const override { return boot_; }
   worker_options patience(worker_options o) const override;
   void report(const std::string& wait) override;
@@ -93,6 +93,7 @@ private:
   std::uint64_t incarnation_ = 0;  // with which this worker has joined; 0: none
   bool has_left_ = false;
   std::uint64_t refused_ = 0;
+  nanos dead_after_;                     // until a silent worker is taken for dead
   std::vector<cluster_member> members_;  // the last answer of parameter server 0
   std::uint64_t answers_ = 0;
   std::mutex sending_;

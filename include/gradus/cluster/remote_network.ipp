@@ -33,6 +33,7 @@ GRADUS_BODY remote_network::remote_network(const server_def& def, std::unique_pt
       changed_(tasks),
       peers_(nodes_.names.size()),
       program_(tasks),
+      dead_after_(o.members.dead_after),
       carrier_(std::move(carrier)),
       out_(carrier_->limits()) {
   shape_ = {nodes_.shards, nodes_.workers};
@@ -260,7 +261,12 @@ GRADUS_BODY void remote_network::check(const std::string& waited) const {
 // ---- members
 
 GRADUS_BODY std::vector<cluster_member> remote_network::members_here() {
-  return members_of(nodes_, peers_, tasks_.elapsed(), static_cast<double>(o_.members.dead_after) / 1e9);
+  return members_of(nodes_, peers_, tasks_.elapsed(), static_cast<double>(dead_after_) / 1e9);
+}
+GRADUS_BODY membership_options remote_network::members(nanos transit) {
+  const std::lock_guard lock(mutex_);
+  dead_after_ = o_.members.dead_after + transit;
+  return {o_.members.suspect_after, dead_after_};
 }
 GRADUS_BODY void remote_network::tell_members(std::uint32_t node) {
   std::vector<std::byte> bytes;
@@ -329,6 +335,7 @@ GRADUS_BODY void remote_network::welcomed(std::uint32_t node, std::span<const st
   const std::lock_guard lock(mutex_);
   peers_[node].is_welcome = true;
   changed_.notify_all();
+  if (incarnation_ != 0) box_.put({message_kind::hello, node, nodes_.me, incarnation_, 0, 0, {}, {}});
 }
 GRADUS_BODY void remote_network::refused(std::uint32_t node, const std::string& why) {
   close(text(nodes_.names[node], " at ", nodes_.addresses[node], " refuses ", nodes_.task, ": ", why));

@@ -60,7 +60,7 @@ public:
   bool is_replay() const override { return true; }
   void end() override { close({}); }
   void check(const std::string& waited) const override;
-  membership_options members() const override;
+  membership_options members(nanos transit) override;
   worker_options patience(worker_options o) const override;
 
   // ---- calls of the cluster around it

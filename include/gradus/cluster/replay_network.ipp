@@ -42,7 +42,7 @@ GRADUS_BODY bool replay_network::repeats(const cluster_fingerprint& of, decider_
 }
 
 // The same as those of local_network.
-GRADUS_BODY membership_options replay_network::members() const {
+GRADUS_BODY membership_options replay_network::members(nanos) {
   constexpr nanos years = 100LL * 365 * 86400 * 1000 * one_millisecond;
   return {years, years};
 }

@@ -49,7 +49,7 @@ public:
   std::size_t piece_bytes() const override { return 1; }
   void end() override { close({}); }
   void check(const std::string& waited) const override;
-  membership_options members() const override { return {}; }
+  membership_options members(nanos) override { return {}; }
   worker_options patience(worker_options o) const override { return o; }
 
   // ---- calls of the cluster around it

@@ -76,14 +76,52 @@ TEST_CASE("an update is decided once every shard has its part, and told once tha
   CHECK(b.d.decisions_kept() == 1);
 }
 
-TEST_CASE("a worker's contributions are decided in the order of their sequence") {
-  bench b(two_shards(1));
+// What is below cannot be but where a log was lost or exchanged. Nobody can mend it, and to wait would be for ever.
+TEST_CASE("a shard, a worker or a wait that is further than the log here is an error") {
+  bench b(two_shards(2));
   b.join(0, 1);
-  CHECK(b.complete({0, 1, 2}).empty());
-  const lines both = b.complete({0, 1, 1});
-  CHECK(b.d.order() == 2);
-  CHECK(both == lines{"decide to 0: i1 s0 a1 {0 1 1}", "decide to 1: i1 s0 a1 {0 1 1}", "decide to 0: i1 s0 a2 {0 1 2}",
-                      "decide to 1: i1 s0 a2 {0 1 2}", "token to 2: i1 s2 a2 {1 2 0}"});
+  b.complete({0, 1, 1}), b.written();
+  const auto why = [&](auto call) { return message_of(status::failed_precondition, call); };
+  const std::string end =
+      ": it has lost what it had logged, or its log is another one; start all tasks anew, from the "
+      "last checkpoint";
+  CHECK(why([&] {
+          b.staged(0, {0, 1, 3});
+        }) == "the decider is at update 1, and worker 0 has pushed its update 3, which follows 1 here" + end);
+  CHECK(why([&] {
+          b.staged(1, {0, 1, 2}, 0, 2);
+        }) == "the decider is at update 1, and shard 1 is at update 2 or waits for it" + end);
+  const auto awaited = [&](std::uint32_t shard, std::uint64_t written, std::uint64_t order) {
+    b.d.receive({message_kind::staged, shard, 0, 0, written, order, {}, {}}, 0);
+    return b.out.take();
+  };
+  CHECK(says(why([&] { awaited(1, 0, 2); }), "shard 1 is at update 2 or waits for it"));
+  CHECK(awaited(1, 0, 1) == lines{"decide to 1: i1 s0 a1 {0 1 1}"});
+  b.complete({0, 1, 2}), b.written();
+  CHECK(awaited(0, 1, 2) == lines{"decide to 0: i1 s0 a2 {0 1 2}"});
+  CHECK(awaited(0, 0, 2).size() == 2);
+  // Both have logged 1, so that it is kept no longer; one of them says then that it has not.
+  b.staged(0, {0, 1, 3}, 0, 2), b.staged(1, {0, 1, 3}, 0, 2), b.written();
+  CHECK(awaited(1, 1, 3) == lines{"refused to 1: i0 s3 a2", "decide to 1: i1 s0 a3 {0 1 3}"});
+  CHECK(awaited(1, 2, 3) == lines{"decide to 1: i1 s0 a3 {0 1 3}"});
+}
+
+TEST_CASE("a decider that has not started refuses what follows a token, so that values are brought again") {
+  decider_options o = two_shards(1);
+  o.needs_begin = true;
+  bench b(o);
+  b.join(0, 1);
+  CHECK(b.say(0, message_kind::ask, 1, 0).empty());  // it waits for its first token
+  CHECK(b.say(0, message_kind::ask, 1, 2) == lines{"refused to 2: i1 s8 a0"});
+  CHECK(b.say(0, message_kind::hold, 1, 1) == lines{"refused to 2: i1 s8 a0"});
+}
+
+TEST_CASE("an incarnation that has not joined here is told so: the log here is not that of its run") {
+  bench b(two_shards(1));
+  for (const message_kind kind : {message_kind::ask, message_kind::heartbeat, message_kind::leave, message_kind::hold})
+    CHECK(b.say(0, kind, 4, 1) == lines{"refused to 2: i4 s7 a0"});
+  b.join(0, 5);
+  CHECK(b.say(0, message_kind::heartbeat, 7, 0) == lines{"refused to 2: i7 s7 a5"});
 }
 
 TEST_CASE("a worker that joins again: what is not decided is dropped, and it is told what was") {
@@ -112,8 +150,8 @@ TEST_CASE("an old incarnation, and another process of the same one, are told whi
   for (const message_kind kind : {message_kind::join, message_kind::ask, message_kind::heartbeat, message_kind::leave})
     CHECK(b.say(0, kind, 4, 77) == lines{"refused to 2: i4 s1 a5"});
   CHECK(b.say(0, message_kind::join, 5, 78) == lines{"refused to 2: i5 s1 a5"});
-  CHECK(b.say(0, message_kind::ask, 6, 0).empty());   // it has not joined
-  CHECK(b.say(9, message_kind::join, 6, 0).empty());  // no worker of this cluster
+  CHECK(b.say(0, message_kind::ask, 6, 0) == lines{"refused to 2: i6 s7 a5"});  // it has not joined
+  CHECK(b.say(9, message_kind::join, 6, 0).empty());                            // no worker of this cluster
 }
 
 TEST_CASE("who is silent for too long is dead: its parts are dropped, and it has to join again") {
@@ -299,9 +337,13 @@ TEST_CASE("a decider that needs a begin gives no token before a worker says that
   b.join(0, 1), b.join(1, 1);
   CHECK(b.say(1, message_kind::ask, 1).empty());
   CHECK(b.d.waits(0).find("the decider waits for a worker that begins; worker 1 waits for its token") == 0);
-  CHECK(b.complete({1, 1, 1}).empty());
+  CHECK(says(message_of(status::failed_precondition,
+                        [&] {
+                          b.staged(0, {1, 1, 1});
+                        }),
+             "the decider is at update 0, and shard 0 has a push, or a wait for an update, though nothing has begun"));
   CHECK(b.d.order() == 0);
-  CHECK(b.say(0, message_kind::start, 2, 0, 0, 40).empty());  // it has not joined
+  CHECK(b.say(0, message_kind::start, 2, 0, 0, 40) == lines{"refused to 2: i2 s7 a1"});  // it has not joined
   CHECK(b.say(0, message_kind::start, 1, 0, 0, 40).empty());
   CHECK(!b.d.has_started());
   CHECK(b.say(0, message_kind::ask, 1).empty());
@@ -367,8 +409,27 @@ TEST_CASE("lists of an update are kept until every shard has written it down") {
     CHECK(c->d.decisions_kept() == 2);
     CHECK(c->measured(1, 1, 0, 4) == lines{"settled to 1: i0 s0 a1 0[2.5] 1[4]"});
     c->staged(1, {0, 1, 2}, 0, 1);
-    CHECK(c->measured(1, 1, 0, 4).empty());
+    CHECK(c->measured(1, 1, 0, 4) == lines{"refused to 1: i0 s3 a1"});  // both have written it down
   }
+}
+
+TEST_CASE("lists that are lost are named: a shard is in a later round, or has made the update") {
+  const auto why = [](auto call) { return message_of(status::failed_precondition, call); };
+  const std::string end =
+      ": it has lost what it had logged, or its log is another one; start all tasks anew, from the last checkpoint";
+  bench b(two_shards(1));
+  b.join(0, 1), b.complete({0, 1, 1}), b.written();
+  CHECK(why([&] { b.measured(0, 1, 1, 2.5); }) ==
+        "the decider is at update 1, and shard 0 is in round 1 of the lists of update 1" + end);
+  CHECK(b.measured(0, 1, 0, 2.5).empty());
+  b.staged(0, {0, 1, 2}, 0, 1);                                               // its own list is here
+  CHECK(b.measured(0, 1, 0, 2.5) == lines{"decide to 1: i1 s1 a1 {0 1 1}"});  // again: the other one is asked
+  b.staged(1, {0, 1, 2}, 0, 0);
+  bench c(two_shards(1));
+  c.join(0, 1), c.complete({0, 1, 1}), c.written();
+  c.staged(1, {0, 1, 2}, 0, 1);
+  CHECK(why([&] { c.measured(0, 1, 0, 2.5); }) ==
+        "the decider is at update 1, and shard 1 has made update 1, of which a list is not here" + end);
 }
 
 TEST_CASE("while a worker holds, complete contributions wait") {

@@ -41,7 +41,9 @@ TEST_CASE("kinds that name contributions have to") {
     return message_of(status::data_loss, [&] { frames.decode(frame, 0); });
   };
   const contribution_id two[] = {{1, 2, 3}, {4, 5, 6}};
-  CHECK(refusal({.kind = message_kind::staged}) == "malformed message: one of kind staged has 0 ids; expected 1");
+  CHECK(refusal({.kind = message_kind::staged, .ids = two}) ==
+        "malformed message: one of kind staged has 2 ids; expected 1");
+  CHECK(frames.decode(joined(frames.encode({.kind = message_kind::staged})), 0).ids.empty());
   CHECK(refusal({.kind = message_kind::token, .ids = two}) ==
         "malformed message: one of kind token has 2 ids; expected 1");
   CHECK(refusal({.kind = message_kind::joined}) == "malformed message: one of kind joined has 0 ids; expected 1");

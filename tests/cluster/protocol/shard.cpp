@@ -133,9 +133,12 @@ TEST_CASE("a part is kept once it is written down, and applied once it is decide
   CHECK(b.store.sum == 2.0);
   CHECK(b.s.applied() == 1);
   CHECK(b.s.parts_staged() == 0);
-  // All of it again changes nothing.
-  CHECK(b.push(0, 5, 1, 2.0, 3) == lines{"kept to 2: i5 s1 a0"});
+  // All of it again changes nothing. The decider hears what is written down, in case that it has lost the answer.
+  CHECK(b.push(0, 5, 1, 2.0, 3) == lines{"staged to 0: i0 s0 a0", "kept to 2: i5 s1 a0"});
   CHECK(b.decide(1, {{0, 5, 1}}).empty());
+  const contribution_id made[] = {{0, 5, 1}};
+  b.s.receive({message_kind::decide, 0, 1, 5, 1, 1, made, {}}, 0);  // the decider asks for it
+  CHECK(b.out.take() == lines{"staged to 0: i0 s0 a0"});
   CHECK(b.drop({0, 5, 1}, 9).empty());
   CHECK(b.store.sum == 2.0);
   CHECK(b.s.counts().repeated == 1);
@@ -191,12 +194,55 @@ TEST_CASE("updates are applied in their order, their parts in the order of worke
   CHECK(b.s.applied() == 3);
 }
 
-TEST_CASE("a decision about a part that is not here is let be") {
+// What is below cannot be but where a log was lost or exchanged. Nobody can mend it, and to wait would be for ever.
+TEST_CASE("a decision about a part that is not here is an error: the shard has logged its part before") {
   bench b;
   b.push(0, 1, 1, 1.0), b.written();
-  CHECK(b.decide(1, {{0, 1, 1}, {1, 1, 1}}).empty());
+  b.push(0, 1, 2, 1.0), b.written();
+  const std::string why =
+      "shard 1 is at update 0, and its part of update 1, which is decided, is not here: it has lost what it had "
+      "logged, "
+      "or its log is another one; start all tasks anew, from the last checkpoint";
+  CHECK(message_of(status::failed_precondition, [&] { b.decide(1, {{0, 1, 1}, {1, 1, 1}}); }) == why);
   CHECK(b.s.applied() == 0);
-  CHECK(b.s.parts_staged() == 1);
+  CHECK(b.s.parts_staged() == 2);
+  b.decide(2, {{0, 1, 2}, {1, 1, 2}});  // it is early
+  CHECK(says(message_of(status::failed_precondition,
+                        [&] {
+                          b.decide(1, {{0, 1, 1}});
+                        }),
+             "shard 1 is at update 1, and its part of update 2"));
+}
+
+TEST_CASE("a wait in vain asks the decider, who sends the decisions once more, or has forgotten them") {
+  bench b;
+  b.push(0, 1, 1, 1.0), b.written(), b.decide(1, {{0, 1, 1}}), b.written();
+  CHECK(b.pull(1, 1, 4).empty());
+  CHECK(b.pull(0, 1, 3).empty());
+  b.s.advance(999 * ms);
+  CHECK(b.out.take().empty());
+  b.s.advance(1000 * ms);
+  CHECK(b.out.take() == lines{"staged to 0: i0 s1 a3", "staged to 0: i0 s1 a4"});
+  const auto answer = [&](refusal_code code, std::uint64_t about, std::uint32_t from = 0) {
+    b.s.receive({message_kind::refused, from, 1, 0, static_cast<std::uint64_t>(code), about, {}, {}}, 0);
+  };
+  answer(refusal_code::forgotten, 1);     // it has what is forgotten
+  answer(refusal_code::forgotten, 9, 2);  // no decider
+  answer(refusal_code::unknown, 9);
+  CHECK(
+      message_of(status::failed_precondition, [&] { answer(refusal_code::forgotten, 2); }) ==
+      "shard 1 is at update 1, and no decisions up to 2 are kept any more, since it had logged them: it has lost what "
+      "it had logged, or its log is another one; start all tasks anew, from the last checkpoint");
+}
+
+TEST_CASE("a shard without values refuses what follows a token") {
+  bench b(true);
+  b.s.receive({message_kind::begin, 2, 1, 5, 1, 0, {}, {}}, 0);  // a worker that has no whole state
+  CHECK(b.out.take() == lines{"refused to 2: i5 s8 a0"});
+  CHECK(!b.s.has_begun());
+  CHECK(b.push(0, 5, 1, 1.0) == lines{"refused to 2: i5 s8 a0"});
+  CHECK(b.pull(0, 5, 3) == lines{"refused to 2: i5 s8 a0"});
+  CHECK(b.s.counts().not_begun == 1);
 }
 
 TEST_CASE("what the decider has not answered is said again") {
@@ -235,8 +281,9 @@ TEST_CASE("of several parts that are said again, another one is the first each t
 TEST_CASE("replays, forgeries and misfits are refused and counted, and nothing is applied") {
   bench b;
   for (std::uint64_t s = 1; s <= 3; ++s) b.push(0, 5, s, 1.0), b.written(), b.decide(s, {{0, 5, s}});
-  CHECK(b.push(0, 5, 1, 1.0) == lines{"refused to 2: i5 s3 a0"});
-  CHECK(b.push(0, 5, 9, 1.0) == lines{"refused to 2: i5 s4 a0"});
+  CHECK(b.push(0, 5, 1, 1.0) == lines{"refused to 2: i5 s3 a1"});
+  CHECK(b.push(0, 5, 9, 1.0) == lines{"refused to 2: i5 s4 a9"});
+  CHECK(b.push(0, 5, 5, 1.0) == lines{"refused to 2: i5 s4 a5"});  // it follows 4, which has not come
   CHECK(b.push(0, 5, 0, 1.0) == lines{"refused to 2: i5 s4 a0"});
   CHECK(b.push(0, 4, 1, 1.0) == lines{"refused to 2: i4 s1 a5"});
   CHECK(b.pull(0, 4, 0) == lines{"refused to 2: i4 s1 a5"});
@@ -255,10 +302,10 @@ TEST_CASE("replays, forgeries and misfits are refused and counted, and nothing i
   CHECK(b.s.parts_staged() == 1);
   b.drop({0, 5, 4}, 3);
   const shard_counts& c = b.s.counts();
-  CHECK((c.replayed == 1 && c.forged == 6 && c.stale == 2 && c.misfits == 1 && c.applied == 3));
+  CHECK((c.replayed == 1 && c.forged == 7 && c.stale == 2 && c.misfits == 1 && c.applied == 3));
 }
 
-TEST_CASE("a push whose pieces came ahead is whole, or is let be until it is said again") {
+TEST_CASE("a push whose pieces came ahead is whole, or is refused, so that it is said again whole") {
   bench b;
   double x = 4;
   const wire_slice g[] = {{"g", float64, 0, std::as_bytes(std::span(&x, 1))}};
@@ -268,9 +315,9 @@ TEST_CASE("a push whose pieces came ahead is whole, or is let be until it is sai
     return b.out.take();
   };
   CHECK(say(message_kind::ahead, 1, {{0, 0, 0}}, g).empty());
-  CHECK(say(message_kind::push, 1, {{2, 0, 0}}, {}).empty());  // one piece is missing
+  CHECK(say(message_kind::push, 1, {{2, 0, 0}}, {}) == lines{"refused to 2: i5 s9 a1"});  // one piece is missing
   CHECK(b.s.counts().incomplete == 1);
-  CHECK(say(message_kind::push, 2, {{1, 0, 0}}, {}).empty());  // the piece is of another push
+  CHECK(say(message_kind::push, 1, {{1, 0, 0}}, {}, 3) == lines{"refused to 3: i5 s9 a1"});  // it is of another push
   CHECK(b.s.parts_staged() == 0);
   x = 8;
   CHECK(say(message_kind::push, 1, {{1, 0, 0}}, {}).empty());
@@ -288,7 +335,7 @@ TEST_CASE("a push whose pieces came ahead is whole, or is let be until it is sai
   const wire_slice large[] = {{"g", float64, 0, std::as_bytes(std::span(many))}};
   CHECK(say(message_kind::ahead, 2, {{0, 0, 0}}, large).empty());
   CHECK(b.s.counts().full == 1);
-  CHECK(say(message_kind::push, 2, {{1, 0, 0}}, {}).empty());
+  CHECK(say(message_kind::push, 2, {{1, 0, 0}}, {}) == lines{"refused to 2: i5 s9 a2"});
   CHECK(say(message_kind::push, 2, {}, g).empty());  // whole
   CHECK(b.s.parts_staged() == 1);
 }
@@ -317,7 +364,8 @@ TEST_CASE("a part of a replaced incarnation waits for the decider like any other
   CHECK(b.s.parts_staged() == 0);
   CHECK(b.s.counts().dropped == 1);
   CHECK(b.store.sum == 6.0);
-  CHECK(b.push(0, 6, 2, 8.0) == lines{"kept to 2: i6 s2 a0"});  // its answer is the decider's to give
+  CHECK(b.push(0, 6, 2, 8.0) ==
+        lines{"staged to 0: i0 s2 a0 {0 6 2}", "kept to 2: i6 s2 a0"});  // its answer is the decider's to give
   CHECK(b.s.parts_staged() == 0);
 }
 
@@ -361,8 +409,8 @@ TEST_CASE("a shard comes back from its snapshot and the log behind it") {
   CHECK(c.store.sum == b.store.sum);
   CHECK(c.out.take().empty());
   // It knows what it answered, and asks about what is open as soon as it begins.
-  CHECK(c.push(0, 5, 1, 1.0) == lines{"refused to 2: i5 s3 a0"});
-  CHECK(c.push(0, 5, 2, 4.0) == lines{"kept to 2: i5 s2 a0"});
+  CHECK(c.push(0, 5, 1, 1.0) == lines{"refused to 2: i5 s3 a1"});
+  CHECK(c.push(0, 5, 2, 4.0) == lines{"staged to 0: i0 s2 a0 {0 5 2}", "kept to 2: i5 s2 a0"});
   c.s.advance(-500 * ms);
   CHECK(c.out.take() == lines{"staged to 0: i5 s2 a0 {0 5 3}"});
   CHECK(c.decide(3, {{0, 5, 3}}) == lines{"pulled to 2: i5 s3 a3 v[1]"});
@@ -374,10 +422,10 @@ TEST_CASE("a shard comes back from its snapshot and the log behind it") {
 TEST_CASE("a shard that needs values to begin with waits for a worker that brings them") {
   bench b(true);
   CHECK(!b.s.has_begun());
-  CHECK(b.pull(1, 5, 0, 10 * ms).empty());
+  CHECK(b.pull(1, 5, 0, 10 * ms) == lines{"refused to 3: i5 s8 a0"});
   CHECK(b.s.next() == 1010 * ms);
   CHECK(b.s.waits(510 * ms) == "worker 1 waits for order 0 on shard 1, which has no values yet, since 0.5 s");
-  CHECK(b.push(1, 5, 1, 2.0).empty());
+  CHECK(b.push(1, 5, 1, 2.0) == lines{"refused to 3: i5 s8 a0"});
   CHECK(b.s.counts().not_begun == 1);
   CHECK(b.decide(1, {{1, 5, 1}}).empty());
   CHECK(b.begin(0, 3, 40, 7.0).empty());
@@ -605,5 +653,5 @@ TEST_CASE("a fetch waits for its order like a pull, beside it, and brings the wh
   b.s.advance(1000 * ms);
   CHECK(b.s.counts().expired == 1);
   bench fresh(true);
-  CHECK(fresh.fetch(0, 5, 0).empty());
+  CHECK(fresh.fetch(0, 5, 0) == lines{"refused to 2: i5 s8 a0"});
 }

@@ -70,6 +70,7 @@ struct fault_plan {
   nanos flaps = 0;          // worker 0 crashes about so often
   nanos slowness = 1;       // of computation
   std::uint64_t ahead = 0;  // permille of pieces that are sent ahead of their push
+  bool loses = false;       // a server that crashes comes back with less than it had logged, or with nothing
 
   explicit fault_plan(std::uint64_t seed) {
     dice d{seed * 0x2545F4914F6CDD1Du + 1};
@@ -313,6 +314,10 @@ public:
       throw violation{text("law 4: the bits of update ", order, " on shard ", shard, " are not those of its sums")};
   }
   const fault_plan& settings() const { return p_; }
+  bool has_any_left() const {
+    return std::ranges::any_of(
+        nodes_, [](const auto& n) { return n->worker && n->worker->state() == worker_half::states::left; });
+  }
 
 private:
   struct event {
@@ -369,6 +374,7 @@ private:
     double payload[64][3] = {};
     std::vector<std::vector<wire_slice>> parts, rest;
     bool is_made = false;  // the gradient of the step that it computes at
+    bool has_values = false;
     nanos wait_seen = at_once, report_due = 0;
     double initial[64] = {};
     std::uint64_t has[64] = {};  // by shard: the order of the values that it has
@@ -391,7 +397,7 @@ private:
       h->at_time(h->now_ + h->dice_.between(0, 500 * ms), event::given, number, worker->incarnation());
     }
     void values(std::uint32_t shard, std::uint64_t order, std::span<const wire_slice> p) override {
-      has[shard] = order;
+      has[shard] = order, has_values = true;
       h->values(shard, order, p);
     }
     void fetched(std::uint32_t shard, std::uint64_t order, std::span<const wire_slice> p) override {
@@ -559,7 +565,7 @@ private:
       n.worker = std::make_unique<worker_half>(
           worker_options{w, p_.shape, 60 * ms, 500 * ms, patience, 250 * ms, p_.begins && (w == 0 || p_.all_begin)}, n,
           n);
-      n.under_way = 0, n.wait_seen = at_once;
+      n.under_way = 0, n.wait_seen = at_once, n.has_values = false;
       // By a clock that jumps: the new incarnation is not always the greater one.
       n.worker->start(1 + dice_.below(3) + 2 * n.incarnations++, dice_.next(), local(n));
     }
@@ -578,7 +584,16 @@ private:
       const std::uint64_t survive = n.on_disk + dice_.below(n.written - n.on_disk + 1);
       n.records.resize(static_cast<std::size_t>(survive - (n.first_record - 1)));
     }
+    if (p_.loses && n.number < p_.shape.shards) lose(n);
     n.being_saved.clear();
+  }
+  void lose(node& n) {
+    if (dice_.chance(500)) {
+      n.records.resize(dice_.below(n.records.size() + 1));
+    } else {
+      n.records.clear(), n.saved_state.clear();
+      n.first_record = 1;
+    }
   }
   void snapshot_of(node& n) {
     if (!n.server || !n.being_saved.empty() || n.records.size() < 12) return;
@@ -606,6 +621,7 @@ private:
   // A worker gives what all begin with, whatever was trained since.
   static double initial(std::uint32_t shard) { return gradient(1000, 1, shard); }
   void give(node& n) {
+    if (n.has_values) return n.worker->begin_with(p_.base, {}, local(n));  // its state is whole no longer
     n.parts.assign(p_.shape.shards, {});
     for (std::uint32_t k = 0; k < p_.shape.shards; ++k) {
       n.initial[k] = initial(k);
@@ -869,6 +885,11 @@ private:
   }
   bool ended() const {
     const node& first = *nodes_[0];
+    // Whoever has lost the end of the run waits for workers that have left.
+    if (p_.loses && std::ranges::all_of(nodes_, [](const auto& n) {
+          return n->server || (n->worker && n->worker->state() == worker_half::states::left);
+        }))
+      return true;
     if (!first.up || !first.server->decides->all_left() || first.server->decides->order() != updates_.size())
       return false;
     for (const auto& n : nodes_) {

@@ -208,11 +208,12 @@ TEST_CASE("a long wait is reported after one, two, four, ... times the patience,
   CHECK(b.events().empty());
   b.at(118'000 * ms);
   CHECK(b.events() == lines{push + "116 s, since 2 s"});
-  // The next wait is reported for itself.
+  // The next wait is reported for itself. Then the push is sent to all shards again: one that has lost it stages it.
   b.hear(message_kind::kept, 1, 1, 0, {}, 118'000 * ms);
   b.at(118'999 * ms);
   CHECK(b.events().empty());
-  b.at(119'000 * ms);
+  const lines again = b.at(119'000 * ms);
+  CHECK(again == lines{"push to 0: i5 s1 a8 {0 1 8} a[0]", "push to 1: i5 s1 a8 {0 1 9} b[0]"});
   CHECK(b.events() == lines{"worker 1 has waited for the token of its update 1 for 1 s, since 118 s"});
   CHECK((b.w.incarnation() == 5 && b.w.joins() == 1));
   b.hear(message_kind::token, 0, 1, 9, {1, 9, 0}, 119'000 * ms);
@@ -272,6 +273,89 @@ TEST_CASE("a worker that was replaced joins again, and gets what became of its p
   CHECK(b.events() == lines{"outcome false"});
   b.hear(message_kind::token, 0, 0, 8, {4, 0, 0});
   CHECK(b.w.joins() == 4);
+}
+
+TEST_CASE("a decider that does not know the worker, and a shard without values: it joins again") {
+  const auto refused = [](bench& b, refusal_code code, std::uint64_t about = 0) {
+    return b.hear(message_kind::refused, 1, static_cast<std::uint64_t>(code), about);
+  };
+  bench b;
+  b.w.start(5, 77, 0), b.out.take();
+  CHECK(refused(b, refusal_code::unknown).empty());  // it joins already
+  CHECK(refused(b, refusal_code::not_begun).empty());
+  b.go(), b.w.push(b.parts, 0), b.out.take();
+  CHECK(refused(b, refusal_code::not_begun).empty());  // another one brings the values
+  b.at(900 * ms);                                      // it gives that one time
+  CHECK(message_of(status::failed_precondition, [&] { b.at(1000 * ms); }) ==
+        "shard 1 has no values any more, and no worker has all of them: its log is another one; start all tasks anew, "
+        "from the last checkpoint");
+  b.events();
+  CHECK(refused(b, refusal_code::unknown) == lines{"join to 0: i6 s77 a0"});
+  b.at(1100 * ms), b.events();
+  b.hear(message_kind::joined, 0, 77, 0, {1, 0, 0});
+  CHECK(b.events() == lines{"outcome false"});
+  bench first(true);
+  first.gives_at_once = true;
+  first.w.start(5, 77, 0), first.hear(message_kind::joined, 0, 77);
+  CHECK(refused(first, refusal_code::not_begun).empty());  // it brings them
+  first.hear(message_kind::begun, 0, 0, 8), first.hear(message_kind::begun, 1, 0, 8);
+  first.hear(message_kind::started, 0, 0, 8), first.hear(message_kind::token, 0, 0, 8, {4, 0, 0});
+  CHECK(refused(first, refusal_code::not_begun) == lines{"join to 0: i6 s77 a0"});
+  CHECK(first.hear(message_kind::joined, 0, 77).size() == 2);  // begins again
+  CHECK(refused(first, refusal_code::unknown, 9) == lines{"join to 0: i10 s77 a0"});
+}
+
+TEST_CASE("a shard that has lost this worker's updates is named; one that lacks a piece gets the whole push") {
+  bench b;
+  b.go(), b.w.push(b.parts, 0), b.out.take();
+  const auto refused = [&](refusal_code code, std::uint64_t push, std::uint32_t from = 1) {
+    return b.hear(message_kind::refused, from, static_cast<std::uint64_t>(code), push);
+  };
+  CHECK(refused(refusal_code::ahead, 2).empty());  // of another push
+  CHECK(refused(refusal_code::forgotten, 0).empty());
+  CHECK(refused(refusal_code::incomplete, 2).empty());
+  CHECK(refused(refusal_code::incomplete, 1) == lines{"push to 1: i5 s1 a8 {0 1 9} b[0]"});
+  for (const refusal_code code : {refusal_code::ahead, refusal_code::forgotten})
+    CHECK(message_of(status::failed_precondition, [&] { refused(code, 1); }) ==
+          "shard 1 knows another number of updates of worker 1 than 0: it has lost what it had logged, or its log is "
+          "another one; start all tasks anew, from the last checkpoint");
+  b.hear(message_kind::kept, 1, 1);
+  CHECK(refused(refusal_code::incomplete, 1).empty());  // it came late
+  b.hear(message_kind::kept, 0, 1);
+  CHECK(says(message_of(status::failed_precondition, [&] { refused(refusal_code::ahead, 1); }), "shard 1 knows"));
+}
+
+TEST_CASE("whoever brings values joins again where the first token does not come: they may be lost") {
+  bench b(true), other;
+  b.gives_at_once = true;
+  b.w.start(5, 77, 0), b.hear(message_kind::joined, 0, 77);
+  b.hear(message_kind::begun, 0, 0, 8), b.hear(message_kind::begun, 1, 0, 8), b.hear(message_kind::started, 0, 0, 8);
+  CHECK(b.at(1000 * ms).back() == "join to 0: i6 s77 a0");
+  other.w.start(5, 77, 0), other.hear(message_kind::joined, 0, 77);
+  CHECK(other.at(1000 * ms).back() == "ask to 0: i5 s0 a0");
+}
+
+TEST_CASE("a decider that is behind a shard is named") {
+  bench b;
+  b.go();
+  b.w.fetch(0), b.hear(message_kind::held, 0, 1, 12);
+  b.hear(message_kind::fetched, 1, 1, 13);
+  CHECK(message_of(status::failed_precondition, [&] { b.hear(message_kind::held, 0, 2, 12); }) ==
+        "the decider is at update 12, and a shard was at 13 before: it has lost what it had logged, or its log is "
+        "another one; start all tasks anew, from the last checkpoint");
+}
+
+TEST_CASE("what may be lost is sent again as soon as a connection is there again") {
+  bench b;
+  b.w.connected(0);
+  CHECK(b.out.take().empty());
+  b.go();
+  b.w.connected(0);
+  CHECK(b.out.take().empty());  // it computes
+  b.w.push(b.parts, 0), b.hear(message_kind::kept, 0, 1);
+  b.w.connected(10 * ms);
+  CHECK(b.out.take() == lines{"push to 1: i5 s1 a8 {0 1 9} b[0]"});
+  CHECK(b.w.next() == 110 * ms);
 }
 
 TEST_CASE("joining twice keeps the question about what was under way") {
@@ -358,6 +442,23 @@ TEST_CASE("a worker that begins does so again whenever it has joined, in begin()
         "worker 1 brings values while it begins; expected them after begin()");
   CHECK(message_of(status::failed_precondition, [&] { b.w.push(b.parts, 0); }) ==
         "worker 1 pushes while it begins; expected a push after compute()");
+}
+
+TEST_CASE("a worker that has no whole state any more asks for begun shards, and one that is not is an error") {
+  bench b(true);
+  b.w.start(5, 77, 0), b.hear(message_kind::joined, 0, 77), b.events();
+  b.w.begin_with(8, {}, 0);
+  CHECK(b.out.take() == lines{"begin to 0: i5 s1 a0", "begin to 1: i5 s1 a0"});
+  b.hear(message_kind::begun, 0, 0, 12);
+  CHECK(b.at(100 * ms) == lines{"begin to 1: i5 s1 a0"});
+  CHECK(message_of(status::failed_precondition,
+                   [&] { b.hear(message_kind::refused, 1, static_cast<std::uint64_t>(refusal_code::not_begun)); }) ==
+        "shard 1 has no values any more, and no worker has all of them: its log is another one; start all tasks "
+        "anew, from the last checkpoint");
+  CHECK(b.hear(message_kind::begun, 1, 0, 12) == lines{"start to 0: i5 s0 a0"});
+  CHECK(message_of(status::failed_precondition, [&] { b.hear(message_kind::started, 0, 0, 0); }) ==
+        "a shard is at update 12, and the decider is at 0: it has lost updates, or was started with an older "
+        "checkpoint; start all tasks anew");
 }
 
 TEST_CASE("shards and a decider that lost updates are named") {

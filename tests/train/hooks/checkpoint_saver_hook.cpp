@@ -72,8 +72,8 @@ TEST_CASE("K4 saves at creation, after save_steps, and at the end if that is ano
 
 TEST_CASE("a session that is created keeps the checkpoints that another run has saved in its directory meanwhile") {
   saving m, other;
-  other.saves = std::make_shared<saver<flat_binary, faulty_files>>(saver_options{.max_to_keep = 100}, flat_binary{},
-                                                                   m.files);
+  other.saves =
+      std::make_shared<saver<flat_binary, faulty_files>>(saver_options{.max_to_keep = 100}, flat_binary{}, m.files);
   const auto session_to = [](saving& by, std::int64_t first, std::int64_t last) {
     hooked h;
     const any_hook saves = checkpoint_saver_hook("d", {.save_steps = 1, .saver = by.saves});

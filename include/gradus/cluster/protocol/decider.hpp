@@ -165,8 +165,21 @@ private:
   void hear(const protocol_message& m, nanos now) {
     if (m.kind == message_kind::staged) return staged(m);
     if (m.kind == message_kind::measured) {
+      if (m.from >= o_.shape.shards) return;
       const decision* d = kept_.of(m.about);
-      if (d != nullptr && log_.is_said(d->record)) settlement_.measured(m, log_.up_to());
+      if (d == nullptr && m.about < kept_.first(order_ + 1))
+        return refuse(m, refusal_code::forgotten, kept_.first(order_ + 1) - 1);
+      if (d == nullptr || !log_.is_said(d->record)) return;
+      const bool again = settlement_.has(m.about, m.from);
+      settlement_.measured(m, log_.up_to());
+      const std::size_t settled = settlement_.rounds_of(m.about);
+      if (m.sequence > settled)
+        raise_lost(text("shard ", m.from, " is in round ", m.sequence, " of the lists of update ", m.about));
+      for (std::uint32_t k = 0; k < o_.shape.shards; ++k)
+        if (settlement_.lacks(m.about, k) && kept_.written_by(k) >= m.about)
+          raise_lost(text("shard ", k, " has made update ", m.about, ", of which a list is not here"));
+        else if (settlement_.lacks(m.about, k) && again)
+          tell(k, *d, true);
       return;
     }
     if (!o_.shape.is_worker(m.from)) return;
@@ -177,8 +190,8 @@ private:
       // A worker that was taken for dead, and whose place no other process has, has ended its part all the same.
       if (m.kind == message_kind::leave && m.incarnation == workers_[w].owner) return leave(w, m, now);
       if (m.incarnation < window_.incarnation_of(w))
-        refuse(m, refusal_code::stale_incarnation, window_.incarnation_of(w));
-      return;
+        return refuse(m, refusal_code::stale_incarnation, window_.incarnation_of(w));
+      return refuse(m, refusal_code::unknown, window_.incarnation_of(w));
     }
     if (m.kind == message_kind::leave) return leave(w, m, now);
     if (!members_.hear(w, m.incarnation, now)) return;
@@ -209,6 +222,7 @@ private:
   }
 
   void hold(std::uint64_t w, const protocol_message& m, nanos now) {
+    if (!has_started_) return refuse(m, refusal_code::not_begun, 0);  // a token was given, so it had
     if (!has_started() || workers_[w].has_left || !hold_.take({w, m.incarnation, m.sequence}, m.about, now)) return;
     was_held_ = true;
     const decision* last = kept_.of(order_);
@@ -271,6 +285,7 @@ private:
     hold_.goes_on(w, m.incarnation, m.sequence);
     gate_.enter(w);
     if (m.sequence != 0) {
+      if (!has_started_) return refuse(m, refusal_code::not_begun, 0);  // a token was given, so it had
       if (here.lost == m.sequence) return;
       const contribution_id id{w, m.incarnation, m.sequence};
       if (window_.look(id) != window_verdict::answered) return give_up(id, m);
@@ -305,18 +320,39 @@ private:
   }
 
   // ---- contributions
-  void tell(std::uint32_t shard, const decision& d) {
+  void tell(std::uint32_t shard, const decision& d, bool asks = false) {
     if (!log_.is_said(d.record)) return;
-    out_->send({message_kind::decide, cluster_shape::decider, shard, d.ids[0].incarnation, 0, d.order, d.ids, {}});
+    out_->send({message_kind::decide,
+                cluster_shape::decider,
+                shard,
+                d.ids[0].incarnation,
+                asks ? 1u : 0u,
+                d.order,
+                d.ids,
+                {}});
   }
   void tell_drop(std::uint32_t shard, const contribution_id& id, std::uint64_t step) {
     if (!log_.is_said(workers_[id.worker].record)) return;
     out_->send({message_kind::drop, cluster_shape::decider, shard, id.incarnation, 0, step, std::span(&id, 1), {}});
   }
   void staged(const protocol_message& m) {
-    if (m.from >= o_.shape.shards || m.ids.size() != 1 || m.ids[0].worker >= workers_.size()) return;
+    if (m.from >= o_.shape.shards || m.ids.size() > 1) return;
+    if (!m.ids.empty() && m.ids[0].worker >= workers_.size()) return;
+    // Without a log, a decider that comes back has nothing, and the network ends the cluster.
+    if (!has_started_ && (!m.ids.empty() || m.about != 0) && out_->keeps_records())
+      raise_lost(text("shard ", m.from, " has a push, or a wait for an update, though nothing has begun"));
     if (!has_started()) return;
+    // A shard logs no update, and a worker waits for none, before the log here has its decision.
+    const std::uint64_t claimed = m.ids.empty() ? std::max(m.sequence, m.about) : m.sequence;
+    if (claimed > order_) raise_lost(text("shard ", m.from, " is at update ", claimed, " or waits for it"));
+    if (m.ids.empty() && m.about != 0) return awaited(m);
+    if (m.ids.empty()) return kept_.written(m.from, m.sequence, log_.up_to());
     const contribution_id id = m.ids[0];
+    // So does a worker that pushes: it has the token of its last push.
+    if (id.incarnation == window_.incarnation_of(id.worker) && id.sequence > window_.highest_of(id.worker) + 1 &&
+        !Faults::on(protocol_fault::no_window))
+      raise_lost(text("worker ", id.worker, " has pushed its update ", id.sequence, ", which follows ",
+                      window_.highest_of(id.worker), " here"));
     kept_.written(m.from, m.sequence, log_.up_to());
     settlement_.forget_before(kept_.first(order_ + 1));
     if (const decision* d = kept_.of(id); d != nullptr) {
@@ -333,6 +369,19 @@ private:
     }
     open_.mark(id, m.from, m.about);
     if (!hold_.is_held()) take_complete(id.worker);
+  }
+  [[noreturn]] void raise_lost(const std::string& why) const {
+    raise(status::failed_precondition,
+          text("the decider is at update ", order_, ", and ", why,
+               ": it has lost what it had logged, or its log is another one; start all tasks anew, from the last "
+               "checkpoint"));
+  }
+  // A shard has waited in vain for an order.
+  void awaited(const protocol_message& m) {
+    const std::uint64_t forgotten = kept_.first(order_ + 1) - 1;
+    if (m.sequence < forgotten) refuse(m, refusal_code::forgotten, forgotten);
+    for (const decision& d : kept_)
+      if (d.order > m.sequence) tell(m.from, d);
   }
   void take_complete(std::uint64_t worker) {
     typename staging_progress<Faults>::one next_one;

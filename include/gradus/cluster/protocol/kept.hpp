@@ -43,6 +43,8 @@ public:
     const std::uint64_t all = Faults::on(protocol_fault::forgotten_too_early) ? *most : *least;
     while (!all_.empty() && all_.front().order <= all && all_.front().record <= synced) all_.pop_front();
   }
+  // Returns the order up to which a shard has logged, as far as it has said.
+  std::uint64_t written_by(std::uint32_t shard) const { return written_[shard]; }
   // Returns the first order that is kept; `none_kept` if there is none.
   std::uint64_t first(std::uint64_t none_kept) const { return all_.empty() ? none_kept : all_.front().order; }
 

@@ -16,7 +16,8 @@
 //   shard -> worker         kept: the part is staged, and logged
 //   shard -> decider        staged (ids: the contribution, sequence: the order up to which the shard has logged),
 //                           again and again until it is answered
-//   decider -> shards       decide (about: the order, ids: the contributions that are this update), once every shard
+//   decider -> shards       decide (about: the order, ids: the contributions that are this update, sequence: 1 asks for
+//                           such a staged if the update was made), once every shard
 //                           has staged it; or drop (ids, about: the step), if it is stale, or its worker was replaced
 //   decider -> worker       token (sequence, about: the step to go on with, ids: {verdict, order, 0})
 //   worker -> decider       ask (sequence): the token may have been lost. Sequence 0 is that of the first token
@@ -27,6 +28,8 @@
 //   decider -> worker       joined (ids: {worker, its incarnation before, the last sequence of that incarnation that
 //                           was decided}), left
 //   any node -> worker      refused (sequence: a refusal_code, about: depends on it)
+//   shard -> decider        staged without a contribution (about: an order that a worker has waited for in vain, or 0).
+//                           The decider sends the decisions that this shard has not logged once more, or refuses
 //
 // If an update needs sums over all shards (shard_store.hpp), these come between decide and the application:
 //
@@ -37,7 +40,8 @@
 //
 // If a cluster begins without values, a worker provides them:
 //
-//   worker -> every shard   begin (about: the order, parts: the shard's whole state)
+//   worker -> every shard   begin (about: the order, parts: the shard's whole state; or sequence: 1, without parts, if
+//                           the worker has made steps and has the whole state no longer)
 //   shard -> worker         begun (about: the order that it is at), once that is logged. A shard that has begun already
 //                           changes nothing
 //   worker -> decider       start (about: the order), once every shard has begun
@@ -92,10 +96,14 @@ enum class token_verdict : std::uint64_t {
 enum class refusal_code : std::uint64_t {
   stale_incarnation = 1,  // about: the known incarnation; a worker joins again with a greater one
   wrong_parts = 2,        // the parts do not fit the shard's variables
-  forgotten = 3,          // a sequence so old that its answer was delivered long ago: a replay
-  ahead = 4,              // a sequence that no worker can have reached: forged
+  forgotten = 3,  // about: a sequence so old that its answer was delivered long ago, a replay; to a shard: the last
+                  // order of which no decision is kept, since the shard has logged it
+  ahead = 4,      // about: a sequence that no worker can have reached, unless what came before it is lost here
   not_a_worker = 5,
-  over = 6  // about: the sequence of a push that is no update, since too few workers are left for a round
+  over = 6,        // about: the sequence of a push that is no update, since too few workers are left for a round
+  unknown = 7,     // the incarnation has never joined, as far as the decider knows: its log is another one
+  not_begun = 8,   // there are no values here, as if no token had been given: the log is another one
+  incomplete = 9,  // about: the sequence of a push of which a piece is missing
 };
 
 struct protocol_message {

@@ -29,8 +29,8 @@ GRADUS_BODY protocol_message message_frames::decode(std::span<const std::byte> f
     std::memcpy(ids_.data(), s.bytes.data(), s.bytes.size());
     parts = i;
   }
-  const bool needs_one = d.head.kind == message_kind::staged || d.head.kind == message_kind::drop ||
-                         d.head.kind == message_kind::token || d.head.kind == message_kind::joined;
+  const bool needs_one = d.head.kind == message_kind::drop || d.head.kind == message_kind::token ||
+                         d.head.kind == message_kind::joined || (d.head.kind == message_kind::staged && !ids_.empty());
   if ((needs_one && ids_.size() != 1) || (d.head.kind == message_kind::decide && ids_.empty()))
     raise(status::data_loss, text("malformed message: one of kind ", kind_name(d.head.kind), " has ", ids_.size(),
                                   " ids; expected ", needs_one ? "1" : "1 or more"));

@@ -73,6 +73,14 @@ public:
   // Returns the number of messages that were refused: without a list, or of a later round.
   std::uint64_t refused() const { return refused_; }
 
+  // Returns the number of rounds of an update that are settled.
+  std::size_t rounds_of(std::uint64_t order) const {
+    const auto u = std::ranges::find(open_, order, &update::order);
+    return u == open_.end() ? 0 : u->settled;
+  }
+  // Returns whether this shard's list of the present round is here; and whether others are, and its is not.
+  bool has(std::uint64_t order, std::uint32_t shard) const { return (present(order) >> shard & 1) != 0; }
+  bool lacks(std::uint64_t order, std::uint32_t shard) const { return present(order) != 0 && !has(order, shard); }
   // Takes a shard's list of an update that is decided and kept.
   void measured(const protocol_message& m, std::uint64_t synced) {
     if (m.from >= shape_.shards || m.parts.size() != 1 || !round_lists::is_list(m.parts[0])) return void(++refused_);
@@ -166,6 +174,11 @@ private:
   std::vector<wire_slice> slices_;
   std::vector<std::byte> record_;
 
+  // Returns the shards whose lists of the present round are here.
+  std::uint64_t present(std::uint64_t order) const {
+    const auto u = std::ranges::find(open_, order, &update::order);
+    return u == open_.end() ? 0 : u->rounds[u->settled].have;
+  }
   update& of(std::uint64_t order) {
     for (update& u : open_)
       if (u.order == order) return u;

@@ -51,8 +51,8 @@ public:
   const exactly_once_window<Faults>& window() const { return window_; }
 
   void receive(const protocol_message& m, nanos now) {
-    const bool decides =
-        m.kind == message_kind::decide || m.kind == message_kind::drop || m.kind == message_kind::settled;
+    const bool decides = m.kind == message_kind::decide || m.kind == message_kind::drop ||
+                         m.kind == message_kind::settled || m.kind == message_kind::refused;
     if (decides && m.from != cluster_shape::decider) return void(++counts_.forged);
     switch (m.kind) {
     case message_kind::push: return push(m, now);
@@ -63,6 +63,7 @@ public:
     case message_kind::settled: return settled(m, now);
     case message_kind::drop: return drop(m);
     case message_kind::begin: return begin(m);
+    case message_kind::refused: return refused(m);
     default: return;
     }
   }
@@ -78,7 +79,8 @@ public:
     // All shards wait for the list, so it is sent before the parts: the last of many messages may find no room.
     list_.advance(update_, now);
     parts_.report_due(now, [&](part& p) { report(p, now); });
-    counts_.expired += pulls_.expire(now) + fetches_.expire(now);
+    for (waiting_line* line : {&pulls_, &fetches_})
+      for (const std::uint64_t order : line->expire(now)) ++counts_.expired, ask_for(order);
   }
   nanos next() const { return std::min({parts_.next(), list_.next(update_), pulls_.next(), fetches_.next()}); }
   // Returns the waits here, and when they began; empty if there is none.
@@ -186,6 +188,7 @@ private:
     const contribution_id id{o_.shape.worker_of(m.from), m.incarnation, m.sequence};
     if (id.incarnation < window_.incarnation_of(id.worker))
       return ++counts_.stale, refuse(m, refusal_code::stale_incarnation, window_.incarnation_of(id.worker));
+    if (!has_begun_ && m.sequence != 0) return refuse(m, refusal_code::not_begun, 0);
     if (has_begun_ && !Faults::on(protocol_fault::begun_twice)) {
       if (has_begun()) out_->send(to_worker(message_kind::begun, id, applied_));
       return;
@@ -197,6 +200,7 @@ private:
     }
     begun_record_ =
         log_.write(record_kind::begin, m.about, {}, [&](bytes_out out) { part_memory::save_slices(out, m.parts); });
+    written_.add(begun_record_, applied_);
     log_.say(begun_record_, to_worker(message_kind::begun, id, applied_));
   }
   void begun_at(std::uint64_t order, std::span<const wire_slice> parts) {
@@ -214,26 +218,38 @@ private:
   }
   void push(const protocol_message& m, nanos now) {
     if (!o_.shape.is_worker(m.from)) return ++counts_.forged, refuse(m, refusal_code::not_a_worker, 0);
-    if (!has_begun()) return void(++counts_.not_begun);  // no token was given that allows it
+    if (!has_begun()) {  // no token was given that allows it
+      ++counts_.not_begun;
+      return has_begun_ ? void() : refuse(m, refusal_code::not_begun, 0);
+    }
     const contribution_id id{o_.shape.worker_of(m.from), m.incarnation, m.sequence};
     if (id.incarnation > window_.incarnation_of(id.worker)) window_.admit(id.worker, id.incarnation);
     switch (window_.look(id)) {
     case window_verdict::stale:
       return ++counts_.stale, refuse(m, refusal_code::stale_incarnation, window_.incarnation_of(id.worker));
-    case window_verdict::forgotten: return ++counts_.replayed, refuse(m, refusal_code::forgotten, 0);
+    case window_verdict::forgotten: return ++counts_.replayed, refuse(m, refusal_code::forgotten, id.sequence);
     case window_verdict::pending:
       ++counts_.repeated;
       if (const part* p = parts_.find(id); p != nullptr && p->is_written)
         out_->send(to_worker(message_kind::kept, id, 0));
       return;
-    case window_verdict::answered: return ++counts_.repeated, out_->send(to_worker(message_kind::kept, id, 0));
-    case window_verdict::fresh: break;
-    default: return ++counts_.forged, refuse(m, refusal_code::ahead, 0);
+    case window_verdict::answered:
+      ++counts_.repeated;
+      // The decider may have lost the answer.
+      report_order(window_.answer_of(id).verdict == token_verdict::dropped ? std::span(&id, 1)
+                                                                           : std::span<const contribution_id>());
+      return out_->send(to_worker(message_kind::kept, id, 0));
+    case window_verdict::fresh:
+      // A worker pushes once it has the token of its last push, of which every shard has staged a part.
+      if (id.sequence <= window_.highest_of(id.worker) + 1 || Faults::on(protocol_fault::no_window)) break;
+      [[fallthrough]];
+    default: return ++counts_.forged, refuse(m, refusal_code::ahead, id.sequence);
     }
     std::span<const wire_slice> parts = m.parts;
     const push_facts facts = push_facts::of(m);
     if (facts.pieces != 0) {
-      if (!ahead_.join(id, facts.pieces, m.parts, whole_)) return void(++counts_.incomplete);
+      if (!ahead_.join(id, facts.pieces, m.parts, whole_))
+        return ++counts_.incomplete, refuse(m, refusal_code::incomplete, id.sequence);
       parts = whole_;
     }
     if (!std::string(store_->problem_of(parts)).empty())
@@ -276,23 +292,48 @@ private:
   void decide(const protocol_message& m, nanos now) {
     if (!has_begun()) return;
     const bool any = Faults::on(protocol_fault::order_ignored);
-    if (m.about <= applied_ && !(any && parts_.find(m.ids[0]) != nullptr)) return;
+    if (m.about <= applied_ && !(any && parts_.find(m.ids[0]) != nullptr))
+      return m.sequence != 0 ? report_order() : void();
     if (update_.is_open() || (m.about != applied_ + 1 && !any)) {
       if (update_.is_open() && m.about <= update_.order()) return;
       // At most as many as there are staged parts, since a decision is about parts that are here.
       return early_.add(m.about, m.ids, parts_.size() + 1);
     }
-    if (begin_update(m.about, m.ids)) go_on(now);
+    begin_decided(m.about, m.ids, now);
     take_early(now);
   }
   // Applies decisions that came before their turn, as far as possible.
   void take_early(nanos now) {
     early_decisions::decision e;
     while (!update_.is_open() && early_.take(applied_ + 1, e))
-      if (e.order == applied_ + 1 && begin_update(e.order, e.ids)) go_on(now);
+      if (e.order == applied_ + 1) begin_decided(e.order, e.ids, now);
     serve();
   }
-  // Returns false if a part of the update is not here; then it is an update of another cluster.
+  // An update is decided once every shard has logged its part.
+  void begin_decided(std::uint64_t order, std::span<const contribution_id> ids, nanos now) {
+    if (!begin_update(order, ids)) raise_lost(text("its part of update ", order, ", which is decided, is not here"));
+    go_on(now);
+  }
+  [[noreturn]] void raise_lost(const std::string& why) const {
+    raise(status::failed_precondition,
+          text("shard ", o_.number, " is at update ", applied_, ", and ", why,
+               ": it has lost what it had logged, or its log is another one; start all tasks anew, from the last "
+               "checkpoint"));
+  }
+  // Tells the decider what is logged here, and perhaps a contribution that was dropped.
+  void report_order(std::span<const contribution_id> dropped = {}) {
+    out_->send({message_kind::staged, o_.number, cluster_shape::decider, 0, written_.last(), 0, dropped, {}});
+  }
+  // Asks the decider for decisions up to an order for which a worker has waited in vain.
+  void ask_for(std::uint64_t order) {
+    if (!has_begun() || order <= applied_) return;
+    out_->send({message_kind::staged, o_.number, cluster_shape::decider, 0, written_.last(), order, {}, {}});
+  }
+  void refused(const protocol_message& m) {
+    if (m.sequence == static_cast<std::uint64_t>(refusal_code::forgotten) && m.about > applied_)
+      raise_lost(text("no decisions up to ", m.about, " are kept any more, since it had logged them"));
+  }
+  // Returns false if a part of the update is not here.
   bool begin_update(std::uint64_t order, std::span<const contribution_id> ids) {
     if (!find_set(ids)) return false;
     update_.begin(order, ids, set_);
@@ -381,6 +422,7 @@ private:
     const contribution_id id{o_.shape.worker_of(m.from), m.incarnation, m.sequence};
     if (id.incarnation < window_.incarnation_of(id.worker) && !Faults::on(protocol_fault::incarnation_ignored))
       return ++counts_.stale, refuse(m, refusal_code::stale_incarnation, window_.incarnation_of(id.worker));
+    if (!has_begun_) refuse(m, refusal_code::not_begun, 0);  // a token was given, so there were values
     line.wait(id, m.about, now, o_.deadline);
     serve();
   }

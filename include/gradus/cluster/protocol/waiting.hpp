@@ -36,12 +36,12 @@ public:
       serve(contribution_id{worker, p.incarnation, p.sequence});
     }
   }
-  // Ends the waits whose deadline has passed, and returns their number.
-  std::uint64_t expire(nanos now) {
-    std::uint64_t n = 0;
+  // Ends the waits whose deadline has passed, and returns the orders that were waited for, until the next call.
+  std::span<const std::uint64_t> expire(nanos now) {
+    expired_.clear();
     for (place& p : places_)
-      if (p.until <= now) p.until = never_due, ++n;
-    return n;
+      if (p.until <= now) p.until = never_due, expired_.push_back(p.order);
+    return expired_;
   }
   nanos next() const {
     nanos at = never_due;
@@ -57,6 +57,7 @@ public:
 
 private:
   std::vector<place> places_;
+  std::vector<std::uint64_t> expired_;
 };
 
 }  // namespace gradus::detail

@@ -51,13 +51,16 @@ public:
     join(now);
   }
   // Provides the state of every shard after `order` updates, after a call of owner.begin(). The memory of the slices
-  // must not change until compute(), or begin() again.
+  // must not change until compute(), or begin() again. Without parts the worker has no whole state any more: the shards
+  // have to have values already, and a shard that has none is an error.
   void begin_with(std::uint64_t order, std::span<const std::vector<wire_slice>> parts, nanos now) {
     if (state_ != states::preparing)
       raise(status::failed_precondition,
             text("worker ", o_.number, " brings values while it ", doing(state_), "; expected them after begin()"));
-    has_part_for_each(parts, "what a cluster begins with");
-    parts_ = parts, given_ = most_ = order;
+    brings_ = !parts.empty();
+    if (brings_) has_part_for_each(parts, "what a cluster begins with");
+    parts_ = parts, given_ = most_ = brings_ ? order : 0;
+    for (const auto& part : parts) state_bytes_ = std::max(state_bytes_, payload_bytes(part));
     std::fill(kept_.begin(), kept_.end(), false);
     enter(states::giving, now);
   }
@@ -99,6 +102,10 @@ public:
     enter(states::leaving, now);
   }
 
+  // To be called when the connection to another node was made again: what was sent before may be lost.
+  void connected(nanos now) {
+    if (is_waiting()) pause_ = first_pause(), say(now);
+  }
   void receive(const protocol_message& m, nanos now) {
     if (m.incarnation != incarnation_ || state_ == states::idle || state_ == states::left) return;
     switch (m.kind) {
@@ -127,8 +134,13 @@ public:
     if (report_ <= now) {
       owner_->waits_long(text("worker ", o_.number, " has ", waits(), " for ", static_cast<double>(now - since_) / 1e9,
                               " s, since ", static_cast<double>(since_) / 1e9, " s"));
-      if (state_ == states::holding) return hold(now);  // the decider may have ended the hold, and its answer was lost
       report_ = now + (now - since_);
+      if (without_values_ != 0) raise_without_values(without_values_ - 1);
+      // Nothing is under way, and the decider may have lost that this worker has brought values.
+      if (state_ == states::beginning && o_.begins) return ++incarnation_, join(now);
+      if (state_ == states::holding) ++hold_, again_ = now;  // the decider may have ended the hold, its answer was lost
+      // A shard that has lost the part, though it was kept, stages it anew.
+      for (std::uint32_t k = 0; state_ == states::waiting && k < o_.shape.shards; ++k) say_push(k);
     }
     if (again_ <= now) {
       pause_ = std::min(2 * pause_, std::max(o_.retry_most, first_pause()));
@@ -178,14 +190,16 @@ private:
   std::uint64_t let_in_ = 0;                        // the incarnation that the decider let join last
   std::uint64_t given_ = 0, most_ = 0;              // the order that was provided, and the greatest that a shard is at
   nanos since_ = 0, again_ = 0, pause_ = 0, beat_ = 0, report_ = 0;
-  std::uint64_t number_ = 0;           // of the last push, without counting those that were lost
-  std::vector<std::uint64_t> have_;    // by shard: the order of the values that the owner has, plus 1
-  std::vector<std::uint64_t> read_;    // by shard: the order of the values that the last push was computed from
-  std::vector<std::uint64_t> ahead_;   // by shard: number of pieces that were sent ahead of the next push
-  std::uint64_t values_bytes_ = 0;     // the most that a shard's values had since it joined last
-  std::uint64_t hold_ = 0, held_ = 0;  // the number of its holds, and the order that is held
-  bool is_over_ = false;
-  std::vector<bool> kept_;  // by shard: it has kept the push; or it has begun; or its state is there
+  std::uint64_t number_ = 0;          // of the last push, without counting those that were lost
+  std::vector<std::uint64_t> have_;   // by shard: the order of the values that the owner has, plus 1
+  std::vector<std::uint64_t> read_;   // by shard: the order of the values that the last push was computed from
+  std::vector<std::uint64_t> ahead_;  // by shard: number of pieces that were sent ahead of the next push
+  std::uint64_t values_bytes_ = 0, state_bytes_ = 0;  // the most that a shard has sent, as far as it is known
+  // The number of its holds, the order that is held, and the greatest that a state had.
+  std::uint64_t hold_ = 0, held_ = 0, reached_ = 0;
+  bool is_over_ = false, brings_ = false;
+  std::uint32_t without_values_ = 0;  // the shard that has lost its values, plus 1; 0: none, as far as it is known
+  std::vector<bool> kept_;            // by shard: it has kept the push; or it has begun; or its state is there
   std::span<const std::vector<wire_slice>> parts_, rest_;  // rest_: until it was sent once
 
   bool has(std::uint32_t k) const { return have_[k] > step_; }
@@ -209,8 +223,10 @@ private:
   nanos first_pause() const {
     std::uint64_t most = 0;
     if (state_ == states::giving || state_ == states::pushing)
-      for (const auto& part : parts_) most = std::max(most, payload_bytes(part));
-    if (state_ == states::pulling || state_ == states::fetching) most = values_bytes_;
+      for (std::uint32_t k = 0; k < o_.shape.shards; ++k)
+        if (!kept_[k] && (brings_ || state_ == states::pushing)) most = std::max(most, payload_bytes(parts_[k]));
+    if (state_ == states::pulling) most = values_bytes_;
+    if (state_ == states::fetching) most = std::max(values_bytes_, state_bytes_);
     return o_.retry + transit_time(most);
   }
   void enter(states s, nanos now) {
@@ -220,7 +236,7 @@ private:
   // Begins a wait whose answer comes without a request; it is requested if it does not come.
   void wait_in(states s, nanos now) {
     state_ = s, since_ = now, pause_ = first_pause();
-    again_ = now + pause_, report_ = now + o_.patience;
+    again_ = now + pause_, report_ = now + o_.patience, without_values_ = 0;
   }
   // Sends all messages that the present wait needs.
   void say(nanos now) {
@@ -239,11 +255,14 @@ private:
     case states::giving:
       if (all_kept()) return to_decider(message_kind::start, 0, given_);
       for (std::uint32_t k = 0; k < o_.shape.shards; ++k)
-        if (!kept_[k]) out_->send({message_kind::begin, me, k, incarnation_, 0, given_, {}, parts_[k]});
+        if (!kept_[k] && brings_)
+          out_->send({message_kind::begin, me, k, incarnation_, 0, given_, {}, parts_[k]});
+        else if (!kept_[k])
+          out_->send({message_kind::begin, me, k, incarnation_, 1, given_, {}, {}});
       return;
     case states::pushing:
       for (std::uint32_t k = 0; k < o_.shape.shards; ++k)
-        if (!kept_[k]) say_push(me, k);
+        if (!kept_[k]) say_push(k);
       return;
     case states::pulling:
       for (std::uint32_t k = 0; k < o_.shape.shards; ++k)
@@ -252,11 +271,11 @@ private:
     default: return;
     }
   }
-  void say_push(std::uint32_t me, std::uint32_t k) {
+  void say_push(std::uint32_t k) {
     const bool is_rest = !rest_.empty() && ahead_[k] != 0;
     const contribution_id facts = push_facts{is_rest ? ahead_[k] : 0, number_, read_[k]}.as_id();
-    out_->send({message_kind::push, me, k, incarnation_, sequence_, step_, std::span(&facts, 1),
-                is_rest ? rest_[k] : parts_[k]});
+    out_->send({message_kind::push, o_.shape.node_of(o_.number), k, incarnation_, sequence_, step_,
+                std::span(&facts, 1), is_rest ? rest_[k] : parts_[k]});
   }
   void forget_ahead() { rest_ = {}, ahead_.assign(ahead_.size(), 0); }
   void join(nanos now) {
@@ -279,9 +298,33 @@ private:
       state_ = states::over, is_over_ = true;
       return owner_->over();
     }
-    if (m.sequence != static_cast<std::uint64_t>(refusal_code::stale_incarnation) || m.about < incarnation_) return;
-    incarnation_ = m.about + 1;
+    const auto is = [&](refusal_code code) { return m.sequence == static_cast<std::uint64_t>(code); };
+    if ((state_ == states::pushing || state_ == states::waiting) && m.about == sequence_ && m.from < kept_.size()) {
+      if (is(refusal_code::ahead) || is(refusal_code::forgotten))
+        raise(status::failed_precondition,
+              text("shard ", m.from, " knows another number of updates of worker ", o_.number, " than ", sequence_ - 1,
+                   ": it has lost what it had logged, or its log is another one; start all tasks anew, from the last "
+                   "checkpoint"));
+      if (is(refusal_code::incomplete)) return kept_[m.from] ? void() : say_push(m.from);
+    }
+    if (state_ == states::joining) {
+      if (!is(refusal_code::stale_incarnation) || m.about < incarnation_) return;
+    } else if (is(refusal_code::not_begun)) {
+      if (state_ == states::giving && !brings_) raise_without_values(m.from);
+      // The worker that brings values can help, if it is still there; the others give it time.
+      if (state_ == states::preparing || state_ == states::giving) return;
+      if (!o_.begins) return void(without_values_ = m.from + 1);
+    } else if (!is(refusal_code::unknown) && (!is(refusal_code::stale_incarnation) || m.about < incarnation_)) {
+      return;
+    }
+    incarnation_ = std::max(incarnation_, m.about) + 1;
     join(now);
+  }
+  [[noreturn]] void raise_without_values(std::uint32_t shard) const {
+    raise(status::failed_precondition,
+          text("shard ", shard,
+               " has no values any more, and no worker has all of them: its log is another one; start "
+               "all tasks anew, from the last checkpoint"));
   }
   void joined(const protocol_message& m, nanos now) {
     if (state_ != states::joining || m.sequence != process_) return;  // it is for an earlier process
@@ -351,13 +394,20 @@ private:
     const bool fetches = state_ == states::holding || state_ == states::fetching;
     if (m.sequence != hold_ || !fetches) return to_decider(message_kind::release, m.sequence);  // it came late
     if (state_ == states::fetching) return;
+    if (m.about < reached_)
+      raise(status::failed_precondition,
+            text("the decider is at update ", m.about, ", and a shard was at ", reached_,
+                 " before: it has lost what it had logged, or its log is another one; start all tasks anew, from the "
+                 "last checkpoint"));
     held_ = m.about;
     enter(states::fetching, now);
   }
   void fetched(const protocol_message& m, nanos now) {
     if (state_ != states::fetching || m.sequence != hold_ || m.from >= kept_.size() || kept_[m.from]) return;
+    reached_ = std::max(reached_, m.about);
     if (m.about != held_) return hold(now);  // the hold did not last: this shard is at a later order
     kept_[m.from] = true, have_[m.from] = m.about + 1;
+    state_bytes_ = std::max(state_bytes_, payload_bytes(m.parts));
     owner_->fetched(m.from, m.about, m.parts);
     if (!all_kept()) return;
     to_decider(message_kind::release, hold_);
