@@ -140,6 +140,30 @@ TEST_CASE("steps and max_steps as an estimator's; hooks of a list; until the inp
   CHECK(until.get_variable_names().size() > 3);
 }
 
+TEST_CASE("all predictions of a call are those of one checkpoint, which is read once") {
+  testing::temp_dir dir;
+  const auto make = [&] { return make_estimator<line>(adam{.rate = 0.1}, run_config{.model_dir = dir.path()}); };
+  make().train(endless, {.steps = 2});
+  auto e = make();
+  const auto predicted = [&](auto between) {
+    std::vector<float> all;
+    for (const prediction& p : e.predict(data)) {
+      if (all.empty()) between();
+      all.push_back(p["y"].as<float>()[0]);
+    }
+    return all;
+  };
+  const std::vector<float> before = predicted([] {});
+  CHECK(predicted([&] { make().train(endless, {.steps = 2}); }) == before);  // another one saves a newer checkpoint
+  const std::vector<float> after = predicted([] {});
+  CHECK(after != before);
+  // An evaluation meanwhile reads the newest again, and the rest goes on with that.
+  make().train(endless, {.steps = 2});
+  const std::vector<float> newest = predicted([] {});
+  CHECK(predicted([&] { e.evaluate(data); }) == newest);
+  CHECK(predicted([&] { std::filesystem::remove_all(dir.path()); }) == newest);
+}
+
 TEST_CASE("an export predicts the bits of predict, and evaluates those of evaluate; only what is needed is fed") {
   testing::temp_dir dir, base;
   auto e = make_estimator<line>(adam{.rate = 0.1}, run_config{.model_dir = dir.path(), .save_checkpoints_steps = 5});

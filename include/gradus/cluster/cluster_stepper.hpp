@@ -120,7 +120,11 @@ public:
   // is started again. Raises failed_precondition after a step, and for tasks that differ.
   void enter() {
     if (here_->network() == nullptr) return;
-    if (is_in_ && !has_stepped_) return gather();
+    if (is_in_ && !has_stepped_) {
+      const std::int64_t before = Alone::global_step();
+      gather();
+      return std::exchange(has_restored_, false) ? count_behind(before) : void();
+    }
     if (node_)
       raise(status::failed_precondition,
             "the values of a task cannot be restored while its cluster trains on; start the cluster again");
@@ -134,15 +138,21 @@ public:
     const std::int64_t before = Alone::global_step();
     node_->start();
     next_step();
-    if (contributions_ % here_->workers() == 0)
-      behind_ = (Alone::global_step() - before) * (contributions_ / here_->workers());
-    is_in_ = true;
+    count_behind(before);
+    is_in_ = true, has_restored_ = false;
   }
   bool has_entered() const { return is_in_; }
   // Returns, after enter(), the number of batches that this worker has contributed already and that its data, which
   // stand at the old position, have yet to skip. In a synchronous run without backups it follows from the step;
   // otherwise it is unknown, and 0 is returned.
   std::int64_t batches_behind() const { return behind_; }
+  // To be called once the data have skipped them; from then on their position is that of the step.
+  void passed_over() { behind_ = 0; }
+  // To be called when values, and the position of the data, were read from a checkpoint.
+  void restored() {
+    Alone::restored();
+    has_restored_ = true;
+  }
 
   template <class... Probe>
   void train_step(Probe&... probe) {
@@ -210,6 +220,7 @@ private:
   std::int64_t behind_ = 0;
   std::int64_t round_ = -1, made_ = 0;  // how many gradients of the round of this step this worker has made
   bool is_over_ = false, swapped_ = false, is_in_ = false, has_stepped_ = false, is_whole_ = true;
+  bool has_restored_ = false;  // since the last enter()
   int entered_with_ = 0;
   write_guard* guard_ = nullptr;
   state_list list_;
@@ -282,6 +293,10 @@ private:
                             text(here_->def().job_name, " ", here_->def().task_index));
   }
 
+  void count_behind(std::int64_t position) {
+    if (contributions_ % here_->workers() == 0)
+      behind_ = (Alone::global_step() - position) * (contributions_ / here_->workers());
+  }
   void compute() {
     pushed_.restart();
     const std::size_t piece = Alone::shows_early ? here_->network()->messages().piece_bytes() : 0;

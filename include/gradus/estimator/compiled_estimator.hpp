@@ -229,14 +229,18 @@ private:
     compiled_estimator* e_;
     InputFn f_;
     std::optional<detail::one_batch_at_a_time> data_;
+    detail::values_seen seen_;  // one checkpoint is read for all batches
 
     bool read(std::vector<std::pair<std::string, owned_tensor>>& into) override {
       if (!data_) data_.emplace(any_batches(e_->batches_of(f_, mode::predict)));
       into.clear();
-      e_->trainer_->predict(*data_, [&](const predictions& p) {
-        p.for_each(
-            [&](std::string_view name, const const_tensor_view& v) { into.emplace_back(name, owned_tensor(v)); });
-      });
+      e_->trainer_->predict(
+          *data_,
+          [&](const predictions& p) {
+            p.for_each(
+                [&](std::string_view name, const const_tensor_view& v) { into.emplace_back(name, owned_tensor(v)); });
+          },
+          &seen_);
       return !into.empty();
     }
   };

@@ -50,6 +50,13 @@ private:
   std::int64_t step_ = 0;
 };
 
+namespace detail {
+// Which values of a trainer a call of predict has read; 0: none yet.
+struct values_seen {
+  std::uint64_t number = 0;
+};
+}  // namespace detail
+
 // This is one batch of predictions, by name; the next batch overwrites the views.
 class predictions {
 public:

@@ -159,14 +159,16 @@ public:
     return *p;
   }
 
-  // Calls `see(const predictions&)` for every batch, and rewinds the data, also if `see` raises an error.
+  // Calls `see(const predictions&)` for every batch, and rewinds the data, also if `see` raises an error. A call that
+  // continues an earlier one passes `seen`: it does not read the checkpoint again if its values are still there.
   template <class Dataset, class See>
     requires detail::batches_to_change<Dataset>
-  void predict(Dataset&& data, See see) {
+  void predict(Dataset&& data, See see, detail::values_seen* seen = nullptr) {
     static_assert(std::is_invocable_v<See&, const predictions&>,
                   "gradus: predict calls its second argument with every batch; give it a `void(const "
                   "gradus::predictions&)`.");
-    ready_to_read();
+    if (seen == nullptr || seen->number != restored_) ready_to_read();
+    if (seen != nullptr) seen->number = restored_;
     stepper_.template connect<mode::predict>();
     auto feeds = matched_feeds<mode::predict>(data);
     std::vector<std::pair<std::string, const_tensor_view>> items;
@@ -231,7 +233,8 @@ private:
   std::shared_ptr<detail::validation_state> validation_;  // null until a run validates
   detail::run_loop<composition, stepper_type> loop_;      // after these two, whose state it may be writing to a file
   detail::evaluation_logs<file_system_type, clock_type> evaluations_;
-  bool trains_ = false;    // in a call of train, which holds the directory
+  std::uint64_t restored_ = 1;  // values were read to be evaluated or predicted with, or trained: as often, plus 1
+  bool trains_ = false;         // in a call of train, which holds the directory
   bool reads_on_ = false;  // the last call was complete before it began: in a cluster the next one passes over batches
 
   template <class Dataset, class More>
@@ -242,6 +245,7 @@ private:
                  " and steps ", options.steps, "; give one, as in {.max_steps = 1000}"));
     const std::shared_ptr<detail::held_directory> alone = has_files() ? loop_.hold() : nullptr;
     const detail::true_while training(trains_);
+    ++restored_;
     state_list list = state();
     data.remembers(list);
     more.remembers(list);
@@ -332,6 +336,7 @@ private:
                                                             "\" to evaluate or predict with; train first")
                                                      : std::string("the model has not been trained: call train first, "
                                                                    "or give run_config a model_dir with a checkpoint"));
+    ++restored_;
     loop_.read_again_later();  // a later train restores again, with the input's position
   }
 

@@ -101,6 +101,34 @@ TEST_CASE("K4 save_secs 2 at times 0, .5, 2.5, 2.6, 2.7, 10: checkpoints of step
   CHECK(m.steps() == std::vector<int>{1, 3, 6});
 }
 
+TEST_CASE("an interval in seconds counts from the beginning of a save, and a save that failed counts for none") {
+  saving m;
+  hooked h;
+  testing::hand_tasks hand;
+  struct slow {
+    testing::hand_tasks* clock;
+    double takes = 1.5;
+    bool fails = false;
+    void before_save(hooked_session&, std::int64_t) {
+      clock->advance(takes);
+      if (fails) raise(status::unavailable, "no disk");
+    }
+  } disk{&hand};
+  const any_hook saves = checkpoint_saver_hook(
+      "d", {.save_secs = 2.0, .saver = m.saves, .listeners = {std::ref(disk)}, .tasks = hand.tasks()});
+  saves.begin();
+  h.run_to(saves, 1);
+  hand.advance(2.0 - hand.elapsed()), h.run_to(saves, 2);
+  hand.advance(3.9 - hand.elapsed()), h.run_to(saves, 3);
+  CHECK(m.steps() == std::vector<int>{1, 2});
+  disk.fails = true, disk.takes = 0;
+  hand.advance(4.0 - hand.elapsed());
+  CHECK_THROWS_AS(h.run_to(saves, 4), unavailable);
+  disk.fails = false;
+  h.run_to(saves, 5);
+  CHECK(m.steps() == std::vector<int>{1, 2, 5});
+}
+
 TEST_CASE("K5 listeners: begin 1, around each save, end 1; two runs and the end: 2 saves of 3 with the creation's") {
   saving m;
   hooked h;

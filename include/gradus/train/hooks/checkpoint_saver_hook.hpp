@@ -86,8 +86,17 @@ public:
     if (!timer_.should_trigger_for_step(stale + o_.steps_per_run)) return;
     const std::int64_t step = c.session().global_step();
     if (!timer_.should_trigger_for_step(step)) return;
-    const bool stop = save(c.session(), step);  // if it raises, the end of the session saves
+    // An interval begins with its save, as TensorFlow's does. If the save raises, the end of the session saves.
+    struct undone {
+      second_or_step_timer* timer;
+      second_or_step_timer before;
+      ~undone() {
+        if (timer != nullptr) *timer = before;
+      }
+    } by_an_error{&timer_, timer_};
     timer_.update_last_triggered_step(step);
+    const bool stop = save(c.session(), step);
+    by_an_error.timer = nullptr;
     if (stop) c.request_stop();
   }
   void end(hooked_session& s) {
