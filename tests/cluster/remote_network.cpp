@@ -509,6 +509,8 @@ TEST_CASE("a parameter server with a log comes back alone, and the run ends with
 TEST_CASE("a parameter server that comes back without its log ends the run, and the error says what is lost") {
   const temp_dir place;
   const points data;
+  auto alone = make_trainer<cluster_models::mlp>(adam{.rate = 0.01}, microbatch{2}, config_of(place / "alone"));
+  alone.train(data.batches(24), {.max_steps = 60});
   for (const int which : {0, 1}) {
     CAPTURE(which);
     const std::string logs = place / text("log-", which);
@@ -558,7 +560,21 @@ TEST_CASE("a parameter server that comes back without its log ends the run, and 
     std::string all;
     for (const auto& [task, what] : said) all += what + "\n";
     CAPTURE(all);
-    CHECK((says(all, text("shard ", which, " has no values any more")) && says(all, "start all tasks anew")));
+    CHECK((says(all, text("shard ", which, " has no values any more")) && says(all, detail::lost_log)));
+    // What the error says to do.
+    std::filesystem::remove_all(logs);
+    hub again;
+    for (const auto& [task, what] : run_tasks(two_by_two, again, [&](server& here) {
+           if (here.is_ps()) return here.join();
+           auto t = make_trainer<cluster_models::mlp>(connected{here}, sync_replicas{}, adam{.rate = 0.01},
+                                                      recovery::log{.directory = logs},
+                                                      config_of(place / text("together-", which)));
+           t.train(data.batches(12).shard(2, here.worker()), {.max_steps = 60});
+         })) {
+      CAPTURE(task);
+      CHECK(what == "");
+    }
+    CHECK(run_files::difference(trained(place / text("together-", which)), trained(place / "alone")) == "");
   }
 }
 

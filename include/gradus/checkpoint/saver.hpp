@@ -106,8 +106,8 @@ public:
   // Makes this process the writer of the directory: creates it, takes up the list of its checkpoints, and clears away
   // files of dead processes. Every save does so too. Raises failed_precondition as share says.
   void own(const std::string& directory);
-  // As own, for a run that goes on from what is in the directory: where another run has changed the list since this
-  // saver last knew it, that list is taken up.
+  // For a run that goes on from what is in the directory: where another run has changed the list since this saver read
+  // or wrote it, that list is taken up. Does nothing in a directory that this saver has not taken over.
   void follow(const std::string& directory);
   // From now on, as long as that lock lives, each save first checks that it is still the lock of the directory at the
   // path (store/directory_lock.hpp), and raises failed_precondition if another process has that one now, or if the
@@ -153,6 +153,7 @@ public:
 private:
   // These members do not lock; the caller holds the lock.
   void take_over(const std::string& directory);
+  std::string listed(const std::string& directory) const;
   void stay_alone(const std::string& directory);
   // Writes the list into the state file. Once that file has its name, the saver takes over the list, whatever else
   // failed.
@@ -189,6 +190,7 @@ private:
   std::int64_t renewed_ = 0;  // of the lock, when this saver last looked
   bool replaces_ = true;      // a save may replace the checkpoint of its step
   std::string directory_;
+  std::string listed_;  // in the directory's state file, when this saver last read or wrote it
   retention kept_;
   std::map<std::string, std::vector<std::byte>> attached_;
 };

@@ -29,6 +29,15 @@ GRADUS_BODY void pass_warning(std::string_view line, const std::function<void(st
         text("step ", step, " is not saved: ", describe(p), ". The checkpoints before it are as they were."));
 }
 
+// Returns a list of checkpoints as it reads in a state file, without what changes when files are deleted.
+GRADUS_BODY std::string as_listed(checkpoint_state s) {
+  s.superseded.clear();
+  checkpoint_state read;
+  parse_checkpoint_state(to_text(s), read);  // may miss the newest, which is not compared
+  read.newest.clear();
+  return to_text(read);
+}
+
 GRADUS_BODY any_saver::any_saver(saver_options options, any_codec codec, any_file_system fs, any_clock clock)
     : options_(options), codec_(std::move(codec)), fs_(std::move(fs)), clock_(std::move(clock)) {
   check(options_);
@@ -91,7 +100,7 @@ GRADUS_BODY saved any_saver::save(snapshot content, std::string_view prefix, std
   if (!problem) {
     problem = out_of_sight.reveal(1);
     // Once the state file has its name, the saver takes over the list, whatever else failed.
-    if (!problem || problem.published) kept_ = next, checkpoint_there = false;
+    if (!problem || problem.published) kept_ = next, listed_ = as_listed(next.state()), checkpoint_there = false;
   }
   if (problem) {
     out_of_sight.discard();
@@ -176,22 +185,17 @@ GRADUS_BODY void any_saver::own(const std::string& directory) {
   take_over(directory);
 }
 
-// Returns a list of checkpoints as it reads in a state file, without what changes when files are deleted.
-GRADUS_BODY std::string as_listed(checkpoint_state s) {
-  s.superseded.clear();
-  checkpoint_state read;
-  parse_checkpoint_state(to_text(s), read);  // may miss the newest, which is not compared
-  read.newest.clear();
-  return to_text(read);
+// Returns the list in the state file; what this saver knows already if the file cannot be read.
+GRADUS_BODY std::string any_saver::listed(const std::string& directory) const {
+  checkpoint_state there;
+  const auto p = try_read_state(fs_, join_path(directory, state_file_name), there);
+  return p.missing ? std::string() : p ? listed_ : as_listed(there);
 }
-
 GRADUS_BODY void any_saver::follow(const std::string& directory) {
   const std::lock_guard lock(*alone_);
   stay_alone(directory);
-  if (checkpoint_state there; directory == directory_ &&
-                              !try_read_state(fs_, join_path(directory, state_file_name), there) &&
-                              as_listed(there) != as_listed(kept_.state()))
-    directory_.clear();
+  if (directory != directory_ || listed(directory) == listed_) return;
+  directory_.clear();
   take_over(directory);
 }
 
@@ -201,6 +205,7 @@ GRADUS_BODY void any_saver::take_over(const std::string& directory) {
   sync_entry_of(fs_, directory);  // a directory that was there already may not be on the disk yet
   kept_.state() = detail::take_over(codec_, fs_, directory, clock_.now());
   directory_ = directory;
+  listed_ = listed(directory);
 }
 
 GRADUS_BODY void any_saver::share(const std::shared_ptr<held_directory>& lock) {
@@ -319,7 +324,7 @@ GRADUS_BODY file_problem any_saver::publish(const retention& next) {
   const std::string said = to_text(next.state());
   const std::span<const std::byte> bytes = std::as_bytes(std::span(said.data(), said.size()));
   const auto p = try_publish(fs_, join_path(directory_, state_file_name), byte_pieces(&bytes, 1));
-  if (!p || p.published) kept_ = next;
+  if (!p || p.published) kept_ = next, listed_ = as_listed(next.state());
   return p;
 }
 

@@ -91,9 +91,8 @@ public:
   server_node(message_network& network, const shard_options& o, decider_options decides, Store& store,
               server_log* log = nullptr)
       : network_(&network), number_(o.number), log_(log), shard_(o, store, *this) {
-    // A worker's heartbeats wait behind what it sends. At most it sends its whole state to every shard, or all workers
-    // send a gradient to this one.
-    const nanos transit = transit_time(payload_bytes(store.state())) * std::max(o.shape.shards, o.shape.workers);
+    // A worker's heartbeats wait behind what it sends, at most the state of this shard.
+    const nanos transit = std::min(transit_time(payload_bytes(store.state())), 600'000 * one_millisecond);
     decides.members = network.members(transit), decides.needs_begin = o.needs_begin;
     decides.hold_deadline += transit;
     if (number_ == cluster_shape::decider)
@@ -276,7 +275,7 @@ private:
   }
   // A hello is the network's: a connection was made again.
   void receive(const protocol_message& m) {
-    if (m.kind == message_kind::hello) return half_.connected(network_->now());
+    if (m.kind == message_kind::hello) return half_.connected(m.from, static_cast<nanos>(m.about), network_->now());
     half_.receive(m, network_->now());
   }
   std::string waited(nanos since) const;

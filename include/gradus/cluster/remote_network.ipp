@@ -335,7 +335,8 @@ GRADUS_BODY void remote_network::welcomed(std::uint32_t node, std::span<const st
   const std::lock_guard lock(mutex_);
   peers_[node].is_welcome = true;
   changed_.notify_all();
-  if (incarnation_ != 0) box_.put({message_kind::hello, node, nodes_.me, incarnation_, 0, 0, {}, {}});
+  if (incarnation_ != 0)
+    box_.put({message_kind::hello, node, nodes_.me, incarnation_, 0, static_cast<std::uint64_t>(now()), {}, {}});
 }
 GRADUS_BODY void remote_network::refused(std::uint32_t node, const std::string& why) {
   close(text(nodes_.names[node], " at ", nodes_.addresses[node], " refuses ", nodes_.task, ": ", why));

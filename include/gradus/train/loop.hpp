@@ -111,7 +111,10 @@ public:
     if (saves_) {
       saves_->finish();
       if (has_files()) {
-        if (!only_reading) saves_->files().follow(directory_of(settings_.prefix()));
+        if (!only_reading) {
+          saves_->files().follow(directory_of(settings_.prefix()));
+          saves_->files().own(directory_of(settings_.prefix()));
+        }
         const restore_options how{.ignore_extra = only_reading,
                                   .fallback = settings_.restore_fallback,
                                   .restore_newest = settings_.restore_newest,

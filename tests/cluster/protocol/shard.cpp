@@ -200,9 +200,7 @@ TEST_CASE("a decision about a part that is not here is an error: the shard has l
   b.push(0, 1, 1, 1.0), b.written();
   b.push(0, 1, 2, 1.0), b.written();
   const std::string why =
-      "shard 1 is at update 0, and its part of update 1, which is decided, is not here: it has lost what it had "
-      "logged, "
-      "or its log is another one; start all tasks anew, from the last checkpoint";
+      "shard 1 is at update 0, and its part of update 1, which is decided, is not here: " + std::string(lost_log);
   CHECK(message_of(status::failed_precondition, [&] { b.decide(1, {{0, 1, 1}, {1, 1, 1}}); }) == why);
   CHECK(b.s.applied() == 0);
   CHECK(b.s.parts_staged() == 2);
@@ -222,17 +220,23 @@ TEST_CASE("a wait in vain asks the decider, who sends the decisions once more, o
   b.s.advance(999 * ms);
   CHECK(b.out.take().empty());
   b.s.advance(1000 * ms);
-  CHECK(b.out.take() == lines{"staged to 0: i0 s1 a3", "staged to 0: i0 s1 a4"});
+  CHECK(b.out.take() == lines{"staged to 0: i0 s1 a4"});
   const auto answer = [&](refusal_code code, std::uint64_t about, std::uint32_t from = 0) {
     b.s.receive({message_kind::refused, from, 1, 0, static_cast<std::uint64_t>(code), about, {}, {}}, 0);
   };
   answer(refusal_code::forgotten, 1);     // it has what is forgotten
   answer(refusal_code::forgotten, 9, 2);  // no decider
   answer(refusal_code::unknown, 9);
-  CHECK(
-      message_of(status::failed_precondition, [&] { answer(refusal_code::forgotten, 2); }) ==
-      "shard 1 is at update 1, and no decisions up to 2 are kept any more, since it had logged them: it has lost what "
-      "it had logged, or its log is another one; start all tasks anew, from the last checkpoint");
+  CHECK(b.out.take().empty());
+  // What a worker claims is the worker's to answer for: those that wait for more than the decider has, and a push.
+  answer(refusal_code::ahead, 3);
+  CHECK(b.out.take() == lines{"refused to 3: i1 s4 a7"});
+  const contribution_id pushed[] = {{1, 6, 9}};
+  b.s.receive({message_kind::refused, 0, 1, 0, static_cast<std::uint64_t>(refusal_code::not_begun), 0, pushed, {}}, 0);
+  CHECK(b.out.take() == lines{"refused to 3: i6 s8 a9"});
+  CHECK(message_of(status::failed_precondition, [&] { answer(refusal_code::forgotten, 2); }) ==
+        "shard 1 is at update 1, and no decisions up to 2 are kept any more, since it had logged them: " +
+            std::string(lost_log));
 }
 
 TEST_CASE("a shard without values refuses what follows a token") {

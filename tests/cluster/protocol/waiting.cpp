@@ -22,8 +22,9 @@ TEST_CASE("waits end when their order is there, when another begins, or by their
   line.each([&](std::uint64_t w, const waiting_line::place& p) { waiting.push_back(w), waiting.push_back(p.order); });
   CHECK(waiting == std::vector<std::uint64_t>{2, 6});
   CHECK(line.next() == 120);
-  CHECK(line.expire(119).empty());
-  CHECK(line.expire(120).size() == 1);
+  CHECK(line.expire(119) == 0);
+  CHECK(line.expire(120) == 1);
+  CHECK((line.expired()[2].order == 6 && line.expired()[2].sequence == 9 && line.expired()[1].order == 0));
   CHECK(line.next() == never_due);
   line.reached(9, serve);
   CHECK(served.size() == 1);

@@ -208,13 +208,16 @@ TEST_CASE("a long wait is reported after one, two, four, ... times the patience,
   CHECK(b.events().empty());
   b.at(118'000 * ms);
   CHECK(b.events() == lines{push + "116 s, since 2 s"});
-  // The next wait is reported for itself. Then the push is sent to all shards again: one that has lost it stages it.
+  // The next wait is reported for itself. Then all shards are asked for the push: one that has lost it gets it again.
   b.hear(message_kind::kept, 1, 1, 0, {}, 118'000 * ms);
   b.at(118'999 * ms);
   CHECK(b.events().empty());
   const lines again = b.at(119'000 * ms);
-  CHECK(again == lines{"push to 0: i5 s1 a8 {0 1 8} a[0]", "push to 1: i5 s1 a8 {0 1 9} b[0]"});
+  CHECK(again ==
+        lines{"push to 0: i5 s1 a8 {18446744073709551615 1 8}", "push to 1: i5 s1 a8 {18446744073709551615 1 9}"});
   CHECK(b.events() == lines{"worker 1 has waited for the token of its update 1 for 1 s, since 118 s"});
+  const auto incomplete = static_cast<std::uint64_t>(refusal_code::incomplete);
+  CHECK(b.hear(message_kind::refused, 1, incomplete, 1) == lines{"push to 1: i5 s1 a8 {0 1 9} b[0]"});
   CHECK((b.w.incarnation() == 5 && b.w.joins() == 1));
   b.hear(message_kind::token, 0, 1, 9, {1, 9, 0}, 119'000 * ms);
   CHECK(b.events() == lines{"concluded 1 9"});
@@ -287,8 +290,7 @@ TEST_CASE("a decider that does not know the worker, and a shard without values: 
   CHECK(refused(b, refusal_code::not_begun).empty());  // another one brings the values
   b.at(900 * ms);                                      // it gives that one time
   CHECK(message_of(status::failed_precondition, [&] { b.at(1000 * ms); }) ==
-        "shard 1 has no values any more, and no worker has all of them: its log is another one; start all tasks anew, "
-        "from the last checkpoint");
+        "shard 1 has no values any more, and no worker has all of them: " + std::string(lost_log));
   b.events();
   CHECK(refused(b, refusal_code::unknown) == lines{"join to 0: i6 s77 a0"});
   b.at(1100 * ms), b.events();
@@ -317,22 +319,35 @@ TEST_CASE("a shard that has lost this worker's updates is named; one that lacks 
   CHECK(refused(refusal_code::incomplete, 1) == lines{"push to 1: i5 s1 a8 {0 1 9} b[0]"});
   for (const refusal_code code : {refusal_code::ahead, refusal_code::forgotten})
     CHECK(message_of(status::failed_precondition, [&] { refused(code, 1); }) ==
-          "shard 1 knows another number of updates of worker 1 than 0: it has lost what it had logged, or its log is "
-          "another one; start all tasks anew, from the last checkpoint");
+          "shard 1 knows another number of updates of worker 1 than 0: " + std::string(lost_log));
   b.hear(message_kind::kept, 1, 1);
   CHECK(refused(refusal_code::incomplete, 1).empty());  // it came late
   b.hear(message_kind::kept, 0, 1);
   CHECK(says(message_of(status::failed_precondition, [&] { refused(refusal_code::ahead, 1); }), "shard 1 knows"));
 }
 
-TEST_CASE("whoever brings values joins again where the first token does not come: they may be lost") {
+TEST_CASE("whoever brings values starts again where the first token does not come: that may be lost") {
   bench b(true), other;
   b.gives_at_once = true;
   b.w.start(5, 77, 0), b.hear(message_kind::joined, 0, 77);
   b.hear(message_kind::begun, 0, 0, 8), b.hear(message_kind::begun, 1, 0, 8), b.hear(message_kind::started, 0, 0, 8);
-  CHECK(b.at(1000 * ms).back() == "join to 0: i6 s77 a0");
+  CHECK(b.at(900 * ms).back() == "ask to 0: i5 s0 a0");
+  b.at(1000 * ms);
+  CHECK(b.at(1999 * ms).back() == "ask to 0: i5 s0 a0");
+  CHECK(b.at(2000 * ms) == lines{"start to 0: i5 s0 a8"});
   other.w.start(5, 77, 0), other.hear(message_kind::joined, 0, 77);
   CHECK(other.at(1000 * ms).back() == "ask to 0: i5 s0 a0");
+}
+
+TEST_CASE("a wait for values of an update that is not decided ends with an error") {
+  bench b;
+  b.go(), b.w.push(b.parts, 0), b.hear(message_kind::token, 0, 1, 9, {1, 9, 0});
+  const auto refused = [&](std::uint64_t about) {
+    b.hear(message_kind::refused, 1, static_cast<std::uint64_t>(refusal_code::ahead), about);
+  };
+  refused(2);  // of another wait
+  CHECK(message_of(status::failed_precondition, [&] { refused(1); }) ==
+        "worker 1 waits for update 9, and the decider has fewer: " + std::string(lost_log));
 }
 
 TEST_CASE("a decider that is behind a shard is named") {
@@ -341,21 +356,34 @@ TEST_CASE("a decider that is behind a shard is named") {
   b.w.fetch(0), b.hear(message_kind::held, 0, 1, 12);
   b.hear(message_kind::fetched, 1, 1, 13);
   CHECK(message_of(status::failed_precondition, [&] { b.hear(message_kind::held, 0, 2, 12); }) ==
-        "the decider is at update 12, and a shard was at 13 before: it has lost what it had logged, or its log is "
-        "another one; start all tasks anew, from the last checkpoint");
+        "the decider is at update 12, and a shard was at 13 before: " + std::string(lost_log));
 }
 
-TEST_CASE("what may be lost is sent again as soon as a connection is there again") {
+TEST_CASE("what may be lost is sent again as soon as a connection is there again, to that node alone") {
   bench b;
-  b.w.connected(0);
+  b.w.connected(1, 0, 0);
   CHECK(b.out.take().empty());
   b.go();
-  b.w.connected(0);
+  b.w.connected(1, 5 * ms, 5 * ms);
   CHECK(b.out.take().empty());  // it computes
-  b.w.push(b.parts, 0), b.hear(message_kind::kept, 0, 1);
-  b.w.connected(10 * ms);
+  b.w.push(b.parts, 10 * ms), b.out.take();
+  b.w.connected(1, 10 * ms, 20 * ms);  // it was sent over this connection
+  b.w.connected(7, 15 * ms, 20 * ms);
+  CHECK(b.out.take().empty());
+  b.w.connected(1, 15 * ms, 20 * ms);
   CHECK(b.out.take() == lines{"push to 1: i5 s1 a8 {0 1 9} b[0]"});
+  // Connections that come and go are heeded after twice the time, each time; the repeats go on as before.
+  b.w.connected(0, 30 * ms, 219 * ms), b.w.connected(1, 30 * ms, 219 * ms);
+  CHECK(b.out.take().empty());
   CHECK(b.w.next() == 110 * ms);
+  b.w.connected(0, 30 * ms, 220 * ms);
+  CHECK(b.out.take() == lines{"push to 0: i5 s1 a8 {0 1 8} a[0]"});
+  b.w.connected(1, 300 * ms, 619 * ms);
+  CHECK(b.out.take().empty());
+  // The next wait begins anew.
+  b.hear(message_kind::kept, 0, 1, 0, {}, 230 * ms), b.hear(message_kind::kept, 1, 1, 0, {}, 230 * ms);
+  b.w.connected(0, 240 * ms, 250 * ms);
+  CHECK(b.out.take() == lines{"ask to 0: i5 s1 a0"});
 }
 
 TEST_CASE("joining twice keeps the question about what was under way") {
@@ -451,10 +479,9 @@ TEST_CASE("a worker that has no whole state any more asks for begun shards, and 
   CHECK(b.out.take() == lines{"begin to 0: i5 s1 a0", "begin to 1: i5 s1 a0"});
   b.hear(message_kind::begun, 0, 0, 12);
   CHECK(b.at(100 * ms) == lines{"begin to 1: i5 s1 a0"});
-  CHECK(message_of(status::failed_precondition,
-                   [&] { b.hear(message_kind::refused, 1, static_cast<std::uint64_t>(refusal_code::not_begun)); }) ==
-        "shard 1 has no values any more, and no worker has all of them: its log is another one; start all tasks "
-        "anew, from the last checkpoint");
+  CHECK(message_of(status::failed_precondition, [&] {
+          b.hear(message_kind::refused, 1, static_cast<std::uint64_t>(refusal_code::not_begun));
+        }) == "shard 1 has no values any more, and no worker has all of them: " + std::string(lost_log));
   CHECK(b.hear(message_kind::begun, 1, 0, 12) == lines{"start to 0: i5 s0 a0"});
   CHECK(message_of(status::failed_precondition, [&] { b.hear(message_kind::started, 0, 0, 0); }) ==
         "a shard is at update 12, and the decider is at 0: it has lost updates, or was started with an older "

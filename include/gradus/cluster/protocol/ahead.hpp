@@ -1,5 +1,5 @@
 // pieces_ahead keeps pieces of pushes that were sent ahead of them, while the rest of the gradient was computed. The
-// push that follows has their number; if a piece is missing, the push is ignored, and the worker sends it again, whole.
+// push that follows has their number; if a piece is missing, the push is refused, and the worker sends it again, whole.
 //
 // A worker computes one gradient at a time, so pieces of a later gradient replace those of an earlier one. Pieces are
 // not logged or acknowledged: a shard that begins again has lost them, and gets the whole push.

@@ -178,7 +178,7 @@ private:
       for (std::uint32_t k = 0; k < o_.shape.shards; ++k)
         if (settlement_.lacks(m.about, k) && kept_.written_by(k) >= m.about)
           raise_lost(text("shard ", k, " has made update ", m.about, ", of which a list is not here"));
-        else if (settlement_.lacks(m.about, k) && again)
+        else if (again && settlement_.lacks(m.about, k) && settlement_.is_first(m.about, m.from))
           tell(k, *d, true);
       return;
     }
@@ -338,21 +338,20 @@ private:
   void staged(const protocol_message& m) {
     if (m.from >= o_.shape.shards || m.ids.size() > 1) return;
     if (!m.ids.empty() && m.ids[0].worker >= workers_.size()) return;
-    // Without a log, a decider that comes back has nothing, and the network ends the cluster.
-    if (!has_started_ && (!m.ids.empty() || m.about != 0) && out_->keeps_records())
-      raise_lost(text("shard ", m.from, " has a push, or a wait for an update, though nothing has begun"));
+    // What a worker has pushed, or waits for, though no token was given. (Without a log, a decider that comes back has
+    // nothing, and the network ends the cluster.)
+    if (!has_started_ && out_->keeps_records() && (!m.ids.empty() || m.about != 0))
+      return refuse_claim(m, refusal_code::not_begun);
     if (!has_started()) return;
-    // A shard logs no update, and a worker waits for none, before the log here has its decision.
-    const std::uint64_t claimed = m.ids.empty() ? std::max(m.sequence, m.about) : m.sequence;
-    if (claimed > order_) raise_lost(text("shard ", m.from, " is at update ", claimed, " or waits for it"));
+    // A shard logs no update before its decision is logged here.
+    if (m.sequence > order_) raise_lost(text("shard ", m.from, " has logged update ", m.sequence));
+    if (m.ids.empty() && m.about > order_) return refuse_claim(m, refusal_code::ahead);
     if (m.ids.empty() && m.about != 0) return awaited(m);
     if (m.ids.empty()) return kept_.written(m.from, m.sequence, log_.up_to());
     const contribution_id id = m.ids[0];
-    // So does a worker that pushes: it has the token of its last push.
-    if (id.incarnation == window_.incarnation_of(id.worker) && id.sequence > window_.highest_of(id.worker) + 1 &&
-        !Faults::on(protocol_fault::no_window))
-      raise_lost(text("worker ", id.worker, " has pushed its update ", id.sequence, ", which follows ",
-                      window_.highest_of(id.worker), " here"));
+    // A worker pushes once it has the token of its last push.
+    if (id.incarnation == window_.incarnation_of(id.worker) && id.sequence > window_.highest_of(id.worker) + 1)
+      refuse_claim(m, refusal_code::ahead);
     kept_.written(m.from, m.sequence, log_.up_to());
     settlement_.forget_before(kept_.first(order_ + 1));
     if (const decision* d = kept_.of(id); d != nullptr) {
@@ -370,11 +369,14 @@ private:
     open_.mark(id, m.from, m.about);
     if (!hold_.is_held()) take_complete(id.worker);
   }
+  // Only what a shard has logged can end the cluster. What a worker claims by way of a shard goes back to that worker.
+  void refuse_claim(const protocol_message& m, refusal_code why) {
+    protocol_message no = answer(m, message_kind::refused, order_, m.ids);
+    no.sequence = static_cast<std::uint64_t>(why);
+    out_->send(no);
+  }
   [[noreturn]] void raise_lost(const std::string& why) const {
-    raise(status::failed_precondition,
-          text("the decider is at update ", order_, ", and ", why,
-               ": it has lost what it had logged, or its log is another one; start all tasks anew, from the last "
-               "checkpoint"));
+    raise(status::failed_precondition, text("the decider is at update ", order_, ", and ", why, ": ", lost_log));
   }
   // A shard has waited in vain for an order.
   void awaited(const protocol_message& m) {

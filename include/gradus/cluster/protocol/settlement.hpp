@@ -12,6 +12,7 @@
 #include "../../base/build.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <string>
 #include <vector>
 
@@ -81,6 +82,10 @@ public:
   // Returns whether this shard's list of the present round is here; and whether others are, and its is not.
   bool has(std::uint64_t order, std::uint32_t shard) const { return (present(order) >> shard & 1) != 0; }
   bool lacks(std::uint64_t order, std::uint32_t shard) const { return present(order) != 0 && !has(order, shard); }
+  // Returns whether this shard is the first of those whose lists are here.
+  bool is_first(std::uint64_t order, std::uint32_t shard) const {
+    return std::countr_zero(present(order)) == static_cast<int>(shard);
+  }
   // Takes a shard's list of an update that is decided and kept.
   void measured(const protocol_message& m, std::uint64_t synced) {
     if (m.from >= shape_.shards || m.parts.size() != 1 || !round_lists::is_list(m.parts[0])) return void(++refused_);

@@ -9,8 +9,8 @@
 // An update is a set of contributions with one part on every shard, and an order: 1, 2, 3, ... Every shard applies
 // every update, in this order, so its values are always those after a whole number of updates, and two shards at the
 // same order are one checkpoint. A part is kept until it is decided, also if its worker has died; then the decider
-// drops it. With `needs_begin` a shard has no values until a worker has given them (`begin`): pulls wait, pushes are
-// ignored.
+// drops it. With `needs_begin` a shard has no values until a worker has given them (`begin`): pulls wait, and
+// both they and pushes are refused, since they follow a token.
 #pragma once
 #include "../../base/build.hpp"
 
@@ -79,8 +79,14 @@ public:
     // All shards wait for the list, so it is sent before the parts: the last of many messages may find no room.
     list_.advance(update_, now);
     parts_.report_due(now, [&](part& p) { report(p, now); });
-    for (waiting_line* line : {&pulls_, &fetches_})
-      for (const std::uint64_t order : line->expire(now)) ++counts_.expired, ask_for(order);
+    for (waiting_line* line : {&pulls_, &fetches_}) {
+      const std::uint64_t n = line->expire(now);
+      counts_.expired += n;
+      if (n == 0) continue;
+      std::uint64_t most = 0;
+      for (const waiting_line::place& p : line->expired()) most = std::max(most, p.order);
+      ask_for(most);
+    }
   }
   nanos next() const { return std::min({parts_.next(), list_.next(update_), pulls_.next(), fetches_.next()}); }
   // Returns the waits here, and when they began; empty if there is none.
@@ -316,9 +322,7 @@ private:
   }
   [[noreturn]] void raise_lost(const std::string& why) const {
     raise(status::failed_precondition,
-          text("shard ", o_.number, " is at update ", applied_, ", and ", why,
-               ": it has lost what it had logged, or its log is another one; start all tasks anew, from the last "
-               "checkpoint"));
+          text("shard ", o_.number, " is at update ", applied_, ", and ", why, ": ", lost_log));
   }
   // Tells the decider what is logged here, and perhaps a contribution that was dropped.
   void report_order(std::span<const contribution_id> dropped = {}) {
@@ -329,8 +333,23 @@ private:
     if (!has_begun() || order <= applied_) return;
     out_->send({message_kind::staged, o_.number, cluster_shape::decider, 0, written_.last(), order, {}, {}});
   }
+  // The decider's answer. What it refuses of a worker's push or wait goes to that worker.
   void refused(const protocol_message& m) {
-    if (m.sequence == static_cast<std::uint64_t>(refusal_code::forgotten) && m.about > applied_)
+    const auto is = [&](refusal_code code) { return m.sequence == static_cast<std::uint64_t>(code); };
+    const auto pass_on = [&](std::uint64_t worker, std::uint64_t incarnation, std::uint64_t sequence) {
+      out_->send(
+          {message_kind::refused, o_.number, o_.shape.node_of(worker), incarnation, m.sequence, sequence, {}, {}});
+    };
+    if (is(refusal_code::ahead) || is(refusal_code::not_begun)) {
+      for (const contribution_id& id : m.ids)
+        if (id.worker < o_.shape.workers) pass_on(id.worker, id.incarnation, id.sequence);
+      for (const waiting_line* line : {&pulls_, &fetches_})
+        for (std::uint64_t w = 0; m.ids.empty() && w < o_.shape.workers; ++w)
+          if (const waiting_line::place& p = line->expired()[w]; p.order > m.about)
+            pass_on(w, p.incarnation, p.sequence);
+      return;
+    }
+    if (is(refusal_code::forgotten) && m.about > applied_)
       raise_lost(text("no decisions up to ", m.about, " are kept any more, since it had logged them"));
   }
   // Returns false if a part of the update is not here.

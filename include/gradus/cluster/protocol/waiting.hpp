@@ -17,7 +17,7 @@ public:
     nanos since = 0, until = never_due;
     bool is_taken() const { return until != never_due; }
   };
-  explicit waiting_line(std::uint32_t workers) : places_(workers) {}
+  explicit waiting_line(std::uint32_t workers) : places_(workers), expired_(workers) {}
 
   // Adds a wait. If the request is sent again, the wait counts from the first time.
   void wait(const contribution_id& id, std::uint64_t order, nanos now, nanos deadline) {
@@ -36,13 +36,15 @@ public:
       serve(contribution_id{worker, p.incarnation, p.sequence});
     }
   }
-  // Ends the waits whose deadline has passed, and returns the orders that were waited for, until the next call.
-  std::span<const std::uint64_t> expire(nanos now) {
-    expired_.clear();
-    for (place& p : places_)
-      if (p.until <= now) p.until = never_due, expired_.push_back(p.order);
-    return expired_;
+  // Ends the waits whose deadline has passed, and returns their number.
+  std::uint64_t expire(nanos now) {
+    std::uint64_t n = 0;
+    for (std::size_t k = 0; k < places_.size(); ++k)
+      if (places_[k].until <= now) places_[k].until = never_due, expired_[k] = places_[k], ++n;
+    return n;
   }
+  // Returns the last wait of each worker that was ended by its deadline.
+  std::span<const place> expired() const { return expired_; }
   nanos next() const {
     nanos at = never_due;
     for (const place& p : places_) at = std::min(at, p.until);
@@ -56,8 +58,8 @@ public:
   }
 
 private:
-  std::vector<place> places_;
-  std::vector<std::uint64_t> expired_;
+  std::vector<place> places_;   // by worker
+  std::vector<place> expired_;  // by worker
 };
 
 }  // namespace gradus::detail

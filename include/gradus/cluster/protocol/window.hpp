@@ -3,9 +3,9 @@
 // saved together with the state that the answers are about: a window without its state, or a state without its window,
 // would double updates or lose them.
 //
-// Memory is bounded: a worker has at most `width` contributions whose answers it has not received, so sequence s means
-// that it has the answers of all up to s - width. Those are forgotten; if one of them is sent again, it is a replay,
-// and the answer is `forgotten`.
+// Memory is bounded: a worker has at most `width` contributions whose answers it has not received (our workers have
+// one), so sequence s means that it has the answers of all up to s - width. Those are forgotten; if one of them is sent
+// again, it is a replay, and the answer is `forgotten`.
 #pragma once
 #include "../../base/build.hpp"
 

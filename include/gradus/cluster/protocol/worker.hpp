@@ -12,9 +12,9 @@
 // Between two steps, w.fetch(now) gets the state of all shards at one order: it calls owner.fetched(shard, order,
 // parts) for each, then owner.fetched_all(order).
 //
-// No wait ends by time: the round of a synchronous run waits for the slowest step, and what was lost is repeated. The
-// owner gets the wait and its beginning once it takes long. If the worker had to join again, `outcome` always reports
-// whether the contribution that was under way was decided.
+// A wait for an answer that can still come does not end by time: the round of a synchronous run waits for the slowest
+// step, and what was lost is repeated. The owner gets the wait and its beginning once it takes long. If the worker had
+// to join again, `outcome` always reports whether the contribution that was under way was decided.
 #pragma once
 #include "../../base/build.hpp"
 
@@ -32,7 +32,14 @@ public:
   using states = worker_state;
 
   worker_half(const worker_options& o, worker_owner& owner, protocol_outside& out)
-      : o_(o), owner_(&owner), out_(&out), have_(o.shape.shards), read_(have_), ahead_(have_), kept_(o.shape.shards) {}
+      : o_(o),
+        owner_(&owner),
+        out_(&out),
+        have_(o.shape.shards),
+        read_(have_),
+        ahead_(have_),
+        said_(o.shape.shards),
+        kept_(o.shape.shards) {}
 
   states state() const { return state_; }
   std::uint64_t incarnation() const { return incarnation_; }
@@ -102,9 +109,12 @@ public:
     enter(states::leaving, now);
   }
 
-  // To be called when the connection to another node was made again: what was sent before may be lost.
-  void connected(nanos now) {
-    if (is_waiting()) pause_ = first_pause(), say(now);
+  // To be called when the connection to a node was made again at `since`: what was sent to it before may be lost. It is
+  // sent again at once, unless connections come and go.
+  void connected(std::uint32_t node, nanos since, nanos now) {
+    if (!is_waiting() || node >= said_.size() || said_[node] >= since || now < calm_) return;
+    calm_ = now + (calm_pause_ = std::min(2 * calm_pause_, o_.patience));
+    say_to(node, now);
   }
   void receive(const protocol_message& m, nanos now) {
     if (m.incarnation != incarnation_ || state_ == states::idle || state_ == states::left) return;
@@ -136,11 +146,11 @@ public:
                               " s, since ", static_cast<double>(since_) / 1e9, " s"));
       report_ = now + (now - since_);
       if (without_values_ != 0) raise_without_values(without_values_ - 1);
-      // Nothing is under way, and the decider may have lost that this worker has brought values.
-      if (state_ == states::beginning && o_.begins) return ++incarnation_, join(now);
+      // The decider may have lost that this worker has brought values.
+      if (state_ == states::beginning && o_.begins) to_decider(message_kind::start, 0, given_);
       if (state_ == states::holding) ++hold_, again_ = now;  // the decider may have ended the hold, its answer was lost
-      // A shard that has lost the part, though it was kept, stages it anew.
-      for (std::uint32_t k = 0; state_ == states::waiting && k < o_.shape.shards; ++k) say_push(k);
+      // A shard that has lost the part, though it was kept, answers that it is incomplete, and gets it again.
+      for (std::uint32_t k = 0; state_ == states::waiting && k < o_.shape.shards; ++k) say_push(k, true);
     }
     if (again_ <= now) {
       pause_ = std::min(2 * pause_, std::max(o_.retry_most, first_pause()));
@@ -190,15 +200,17 @@ private:
   std::uint64_t let_in_ = 0;                        // the incarnation that the decider let join last
   std::uint64_t given_ = 0, most_ = 0;              // the order that was provided, and the greatest that a shard is at
   nanos since_ = 0, again_ = 0, pause_ = 0, beat_ = 0, report_ = 0;
-  std::uint64_t number_ = 0;          // of the last push, without counting those that were lost
-  std::vector<std::uint64_t> have_;   // by shard: the order of the values that the owner has, plus 1
-  std::vector<std::uint64_t> read_;   // by shard: the order of the values that the last push was computed from
-  std::vector<std::uint64_t> ahead_;  // by shard: number of pieces that were sent ahead of the next push
+  nanos calm_ = at_once, calm_pause_ = 0;  // until when a connection that was made again is not heeded
+  std::uint64_t number_ = 0;               // of the last push, without counting those that were lost
+  std::vector<std::uint64_t> have_;        // by shard: the order of the values that the owner has, plus 1
+  std::vector<std::uint64_t> read_;        // by shard: the order of the values that the last push was computed from
+  std::vector<std::uint64_t> ahead_;       // by shard: number of pieces that were sent ahead of the next push
   std::uint64_t values_bytes_ = 0, state_bytes_ = 0;  // the most that a shard has sent, as far as it is known
   // The number of its holds, the order that is held, and the greatest that a state had.
   std::uint64_t hold_ = 0, held_ = 0, reached_ = 0;
   bool is_over_ = false, brings_ = false;
   std::uint32_t without_values_ = 0;  // the shard that has lost its values, plus 1; 0: none, as far as it is known
+  std::vector<nanos> said_;           // by shard: when it was sent a message that it has to answer
   std::vector<bool> kept_;            // by shard: it has kept the push; or it has begun; or its state is there
   std::span<const std::vector<wire_slice>> parts_, rest_;  // rest_: until it was sent once
 
@@ -237,45 +249,51 @@ private:
   void wait_in(states s, nanos now) {
     state_ = s, since_ = now, pause_ = first_pause();
     again_ = now + pause_, report_ = now + o_.patience, without_values_ = 0;
+    calm_ = at_once, calm_pause_ = o_.retry;
   }
   // Sends all messages that the present wait needs.
   void say(nanos now) {
     again_ = now + pause_;
+    for (std::uint32_t k = 0; k < o_.shape.shards; ++k) say_to(k, now);
+  }
+  // Sends what it needs of one shard, or of the decider beside shard 0.
+  void say_to(std::uint32_t k, nanos now) {
+    said_[k] = now;
     const std::uint32_t me = o_.shape.node_of(o_.number);
+    const bool decides = k == cluster_shape::decider;
     switch (state_) {
-    case states::joining: return to_decider(message_kind::join, process_);
-    case states::beginning: return to_decider(message_kind::ask, 0);
-    case states::waiting: return to_decider(message_kind::ask, sequence_);
-    case states::leaving: return to_decider(message_kind::leave, 0);
-    case states::holding: return to_decider(message_kind::hold, hold_, sequence_);
+    case states::joining: return decides ? to_decider(message_kind::join, process_) : void();
+    case states::beginning: return decides ? to_decider(message_kind::ask, 0) : void();
+    case states::waiting: return decides ? to_decider(message_kind::ask, sequence_) : void();
+    case states::leaving: return decides ? to_decider(message_kind::leave, 0) : void();
+    case states::holding: return decides ? to_decider(message_kind::hold, hold_, sequence_) : void();
     case states::fetching:
-      for (std::uint32_t k = 0; k < o_.shape.shards; ++k)
-        if (!kept_[k]) out_->send({message_kind::fetch, me, k, incarnation_, hold_, held_, {}, {}});
+      if (!kept_[k]) out_->send({message_kind::fetch, me, k, incarnation_, hold_, held_, {}, {}});
       return;
     case states::giving:
-      if (all_kept()) return to_decider(message_kind::start, 0, given_);
-      for (std::uint32_t k = 0; k < o_.shape.shards; ++k)
-        if (!kept_[k] && brings_)
-          out_->send({message_kind::begin, me, k, incarnation_, 0, given_, {}, parts_[k]});
-        else if (!kept_[k])
-          out_->send({message_kind::begin, me, k, incarnation_, 1, given_, {}, {}});
+      if (all_kept()) return decides ? to_decider(message_kind::start, 0, given_) : void();
+      if (!kept_[k] && brings_)
+        out_->send({message_kind::begin, me, k, incarnation_, 0, given_, {}, parts_[k]});
+      else if (!kept_[k])
+        out_->send({message_kind::begin, me, k, incarnation_, 1, given_, {}, {}});
       return;
-    case states::pushing:
-      for (std::uint32_t k = 0; k < o_.shape.shards; ++k)
-        if (!kept_[k]) say_push(k);
-      return;
+    case states::pushing: return kept_[k] ? void() : say_push(k);
     case states::pulling:
-      for (std::uint32_t k = 0; k < o_.shape.shards; ++k)
-        if (!has(k)) out_->send({message_kind::pull, me, k, incarnation_, sequence_, step_, {}, {}});
+      if (!has(k)) out_->send({message_kind::pull, me, k, incarnation_, sequence_, step_, {}, {}});
       return;
     default: return;
     }
   }
-  void say_push(std::uint32_t k) {
+  // Sends the push to a shard; with `asks`, only what tells whether the shard has it.
+  void say_push(std::uint32_t k, bool asks = false) {
     const bool is_rest = !rest_.empty() && ahead_[k] != 0;
-    const contribution_id facts = push_facts{is_rest ? ahead_[k] : 0, number_, read_[k]}.as_id();
+    const std::uint64_t pieces = asks ? UINT64_MAX : is_rest ? ahead_[k] : 0;
+    const contribution_id facts = push_facts{pieces, number_, read_[k]}.as_id();
     out_->send({message_kind::push, o_.shape.node_of(o_.number), k, incarnation_, sequence_, step_,
-                std::span(&facts, 1), is_rest ? rest_[k] : parts_[k]});
+                std::span(&facts, 1),
+                asks      ? std::span<const wire_slice>()
+                : is_rest ? std::span<const wire_slice>(rest_[k])
+                          : std::span<const wire_slice>(parts_[k])});
   }
   void forget_ahead() { rest_ = {}, ahead_.assign(ahead_.size(), 0); }
   void join(nanos now) {
@@ -299,13 +317,18 @@ private:
       return owner_->over();
     }
     const auto is = [&](refusal_code code) { return m.sequence == static_cast<std::uint64_t>(code); };
-    if ((state_ == states::pushing || state_ == states::waiting) && m.about == sequence_ && m.from < kept_.size()) {
+    const bool is_mine = m.about == sequence_ && m.from < kept_.size();
+    const bool waits_in_vain =
+        (state_ == states::pulling && is_mine) || (state_ == states::fetching && m.about == hold_);
+    if (waits_in_vain && is(refusal_code::ahead))
+      raise(status::failed_precondition,
+            text("worker ", o_.number, " waits for update ", state_ == states::pulling ? step_ : held_,
+                 ", and the decider has fewer: ", lost_log));
+    if ((state_ == states::pushing || state_ == states::waiting) && is_mine) {
       if (is(refusal_code::ahead) || is(refusal_code::forgotten))
-        raise(status::failed_precondition,
-              text("shard ", m.from, " knows another number of updates of worker ", o_.number, " than ", sequence_ - 1,
-                   ": it has lost what it had logged, or its log is another one; start all tasks anew, from the last "
-                   "checkpoint"));
-      if (is(refusal_code::incomplete)) return kept_[m.from] ? void() : say_push(m.from);
+        raise(status::failed_precondition, text("shard ", m.from, " knows another number of updates of worker ",
+                                                o_.number, " than ", sequence_ - 1, ": ", lost_log));
+      if (is(refusal_code::incomplete)) return state_ == states::pushing && kept_[m.from] ? void() : say_push(m.from);
     }
     if (state_ == states::joining) {
       if (!is(refusal_code::stale_incarnation) || m.about < incarnation_) return;
@@ -322,9 +345,7 @@ private:
   }
   [[noreturn]] void raise_without_values(std::uint32_t shard) const {
     raise(status::failed_precondition,
-          text("shard ", shard,
-               " has no values any more, and no worker has all of them: its log is another one; start "
-               "all tasks anew, from the last checkpoint"));
+          text("shard ", shard, " has no values any more, and no worker has all of them: ", lost_log));
   }
   void joined(const protocol_message& m, nanos now) {
     if (state_ != states::joining || m.sequence != process_) return;  // it is for an earlier process
@@ -396,9 +417,7 @@ private:
     if (state_ == states::fetching) return;
     if (m.about < reached_)
       raise(status::failed_precondition,
-            text("the decider is at update ", m.about, ", and a shard was at ", reached_,
-                 " before: it has lost what it had logged, or its log is another one; start all tasks anew, from the "
-                 "last checkpoint"));
+            text("the decider is at update ", m.about, ", and a shard was at ", reached_, " before: ", lost_log));
     held_ = m.about;
     enter(states::fetching, now);
   }

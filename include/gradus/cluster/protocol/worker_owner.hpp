@@ -44,7 +44,9 @@ struct worker_options {
   cluster_shape shape = {};
   nanos retry = 100 * one_millisecond;  // until a message is sent again, doubled each time up to retry_most
   nanos retry_most = 2'000 * one_millisecond;
-  nanos patience = 30'000 * one_millisecond;  // until a wait is reported, or a hold that nobody answers begins anew
+  // Until a wait is reported, and what may be lost is sent again: a hold, a start, a question about a push that was
+  // kept. A wait for a shard that says it has no values ends with an error then.
+  nanos patience = 30'000 * one_millisecond;
   nanos heartbeat = 1'000 * one_millisecond;
   bool begins = false;  // it provides initial values if shards have none
 };
