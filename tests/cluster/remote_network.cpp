@@ -560,7 +560,7 @@ TEST_CASE("a parameter server that comes back without its log ends the run, and 
     std::string all;
     for (const auto& [task, what] : said) all += what + "\n";
     CAPTURE(all);
-    CHECK((says(all, text("shard ", which, " has no values any more")) && says(all, detail::lost_log)));
+    CHECK((says(all, text("shard ", which, " or the decider has no values any more")) && says(all, detail::lost_log)));
     // What the error says to do.
     std::filesystem::remove_all(logs);
     hub again;
@@ -611,6 +611,31 @@ TEST_CASE("a certificate of another role is refused, and a worker's may push and
   CHECK(says(refused, "the certificate of worker 0 is one of the role \"worker\"; expected \"chief\""));
   ps.stop();
   serving.join();
+}
+
+// A worker's certificate may not hold decisions: between two calls that make no step it has to keep what it has.
+TEST_CASE("several calls of train under certificates, where the first are complete") {
+  const temp_dir place;
+  const points data;
+  auto alone = make_trainer<cluster_models::mlp>(adam{.rate = 0.01}, microbatch{2}, config_of(place / "alone"));
+  alone.train(data.batches(24), {.max_steps = 16});
+  for (const std::vector<int>& calls : {std::vector{10}, {5, 10, 16}}) {
+    hub h;
+    h.roles = {{"ps0", "ps"}, {"worker0", "chief"}, {"worker1", "worker"}};
+    const auto said = run_tasks({{"ps", {"p0"}}, {"worker", {"w0", "w1"}}}, h, [&](server& here) {
+      if (here.is_ps()) return here.join();
+      auto t = make_trainer<cluster_models::mlp>(
+          connected{here}, sync_replicas{}, adam{.rate = 0.01},
+          here.is_chief() ? config_of(place / "together") : run_config{.tf_random_seed = 7});
+      auto own = data.batches(12).shard(2, here.worker());
+      for (const int last : calls) t.train(own, {.max_steps = last});
+    });
+    for (const auto& [task, what] : said) {
+      CAPTURE(task);
+      CHECK(what == "");
+    }
+  }
+  CHECK(run_files::difference(trained(place / "together"), trained(place / "alone")) == "");
 }
 
 TEST_CASE("a server of a configuration: alone, an evaluator, a task; and what it cannot be") {

@@ -211,35 +211,34 @@ TEST_CASE("parameter servers treat subnormal numbers as the policy of their work
 }  // namespace
 
 // The first call may be complete at once (13), be behind what the log holds (12: the state of 13 is saved, at the
-// position of its data), or go on (15). Only the chief may have files.
+// position of its data), or go on (15). Other workers have the chief's folder or none.
 TEST_CASE("several calls of train where the cluster's log is ahead of the chief's checkpoint") {
   const temp_dir place;
   const points all;
   make_trainer<net>(adam{.rate = 0.05}, microbatch{2}, config_of(place / "alone"))
       .train(all.batches(24), {.max_steps = 20});
   const auto expected = trained(place / "alone");
-  const auto train_to = [&](const std::string& dir, bool chief_alone, const std::vector<int>& steps) {
+  const auto train_to = [&](const std::string& dir, const std::string& others, const std::vector<int>& steps) {
     local_cluster{.ps = 1, .workers = 2}.run([&](server& here) {
       if (here.is_ps()) return here.join();
       auto t = make_trainer<net>(connected{here}, sync_replicas{}, adam{.rate = 0.05},
-                                 config_of(chief_alone && !here.is_chief() ? "" : dir),
-                                 recovery::log{.directory = dir + "-log"});
+                                 config_of(here.is_chief() ? dir : others), recovery::log{.directory = dir + "-log"});
       const auto data = all.batches(12).shard(2, here.worker());
       auto own = data;
       for (const int last : steps) t.train(own, {.max_steps = last});
     });
   };
   int runs = 0;
-  for (const bool chief_alone : {false, true})
+  for (const bool alone : {false, true})
     for (const std::vector<int>& calls :
          {std::vector{20}, {10, 20}, {12, 20}, {13, 20}, {15, 20}, {5, 10, 12, 13, 14, 20}}) {
-      CAPTURE(chief_alone);
+      CAPTURE(alone);
       CAPTURE(calls.front());
       const std::string dir = place / text("run-", ++runs);
-      train_to(dir, chief_alone, {13});
+      train_to(dir, dir, {13});
       publish(posix{}, dir + "/checkpoint", "model_checkpoint_path: \"model-10.ckpt\"\n");
       REQUIRE(trained(dir).step == 10);
-      train_to(dir, chief_alone, calls);
+      train_to(dir, alone ? "" : dir, calls);
       CHECK(run_files::difference(trained(dir), expected) == "");
     }
 }

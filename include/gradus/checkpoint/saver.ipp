@@ -157,7 +157,7 @@ GRADUS_BODY saved any_saver::forget(const std::string& directory, const std::vec
   state.newest = state.all.empty() ? std::string() : state.all.back();
   if (state.newest.empty()) {  // a state file names a checkpoint
     detail::remove_file(fs_, join_path(directory_, state_file_name));
-    kept_ = next;
+    kept_ = next, listed_.clear();
   } else if (const auto p = publish(next)) {
     raise(p);
   }
@@ -223,7 +223,7 @@ GRADUS_BODY void any_saver::stay_alone(const std::string& directory) {
   if (directory == directory_) {
     checkpoint_state there;
     const auto p = try_read_state(fs_, join_path(directory, state_file_name), there);
-    const bool is_own = !p && as_listed(there) == as_listed(kept_.state());  // only the lock file was removed
+    const bool is_own = !p && as_listed(there) == listed_;  // only the lock file was removed
     if (!p && !is_own)
       raise(
           status::failed_precondition,

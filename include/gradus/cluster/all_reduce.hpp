@@ -144,7 +144,7 @@ public:
   // Returns, after enter(), the number of batches that this worker has contributed already and that its data, which
   // stand at the old position, have yet to skip.
   std::int64_t batches_behind() const { return behind_; }
-  void passed_over() { behind_ = 0; }
+  void passed_over() { --behind_; }
 
   template <class... Probe>
   void train_step(Probe&... probe) {

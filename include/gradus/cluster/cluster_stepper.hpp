@@ -121,9 +121,10 @@ public:
   void enter() {
     if (here_->network() == nullptr) return;
     if (is_in_ && !has_stepped_) {
+      if (!std::exchange(has_restored_, false)) return;  // the cluster's values are still here
       const std::int64_t before = Alone::global_step();
       gather();
-      return std::exchange(has_restored_, false) ? count_behind(before) : void();
+      return count_behind(before);
     }
     if (node_)
       raise(status::failed_precondition,
@@ -146,8 +147,8 @@ public:
   // stand at the old position, have yet to skip. In a synchronous run without backups it follows from the step;
   // otherwise it is unknown, and 0 is returned.
   std::int64_t batches_behind() const { return behind_; }
-  // To be called once the data have skipped them; from then on their position is that of the step.
-  void passed_over() { behind_ = 0; }
+  // To be called when the data have skipped one of them.
+  void passed_over() { --behind_; }
   // To be called when values, and the position of the data, were read from a checkpoint.
   void restored() {
     Alone::restored();

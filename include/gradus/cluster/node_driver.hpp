@@ -91,8 +91,10 @@ public:
   server_node(message_network& network, const shard_options& o, decider_options decides, Store& store,
               server_log* log = nullptr)
       : network_(&network), number_(o.number), log_(log), shard_(o, store, *this) {
-    // A worker's heartbeats wait behind what it sends, at most the state of this shard.
-    const nanos transit = std::min(transit_time(payload_bytes(store.state())), 600'000 * one_millisecond);
+    // A worker's heartbeats wait behind what it sends, over a link that other shards or other workers use as well.
+    const nanos transit =
+        std::min(transit_time(payload_bytes(store.state())) * std::max(o.shape.shards, o.shape.workers),
+                 600'000 * one_millisecond);
     decides.members = network.members(transit), decides.needs_begin = o.needs_begin;
     decides.hold_deadline += transit;
     if (number_ == cluster_shape::decider)

@@ -66,9 +66,7 @@ template <class Steps, class Dataset>
 void pass_over(Steps& steps, Dataset& data, feed_plan& plan, saved_input how) {
   if (how == saved_input::ignored) return;
   check_passing(steps.batches_behind(), how);
-  for (std::int64_t n = steps.batches_behind(); n > 0 && fill_feeds<mode::train>(steps, data, plan) != 0; --n) {
-  }
-  steps.passed_over();
+  while (steps.batches_behind() > 0 && fill_feeds<mode::train>(steps, data, plan) != 0) steps.passed_over();
 }
 
 // Writes the program's arrays into the placeholders of their names; `wanted` lists the placeholders of the mode. If one

@@ -148,6 +148,7 @@ public:
   step_profile profile(Dataset&& data, int steps = 50) {
     ready_to_read();
     loop_.distrust_memory();  // from the first step on, also where one raises
+    ++restored_;
     std::optional<step_profile> p;
     for (auto feeds = matched_feeds<mode::train>(data); steps-- > 0;) {
       if (detail::fill_feeds<mode::train>(stepper_, data, feeds) == 0) break;
@@ -235,7 +236,6 @@ private:
   detail::evaluation_logs<file_system_type, clock_type> evaluations_;
   std::uint64_t restored_ = 1;  // values were read to be evaluated or predicted with, or trained: as often, plus 1
   bool trains_ = false;         // in a call of train, which holds the directory
-  bool reads_on_ = false;  // the last call was complete before it began: in a cluster the next one passes over batches
 
   template <class Dataset, class More>
   void train_with(Dataset& data, const train_options& options, More& more) {
@@ -266,7 +266,6 @@ private:
     if ((began >= last || more.is_over() || loop_.is_ended()) && !loop_.unsaved(began) &&
         (began > last || !more.is_pending(began, last))) {
       if (began >= last) loop_.warn_of(detail::stood_there(began, last));
-      if (!goes_on && began == last) reads_on_ = true;
       return;
     }
     try {
@@ -274,9 +273,7 @@ private:
       more.begin();
       if (has_files()) loop_.open_log(stepper_, goes_on ? -1 : resumed ? began + 1 : 0);
       auto feeds = matched_feeds<mode::train>(data);
-      if constexpr (composition::in_cluster)
-        if (std::exchange(reads_on_, false) || !goes_on)
-          detail::pass_over(stepper_, data, feeds, config_.restore_input);
+      if constexpr (composition::in_cluster) detail::pass_over(stepper_, data, feeds, config_.restore_input);
       const auto fill = [&](stepper_type& s) { return detail::fill_feeds<mode::train>(s, data, feeds) != 0; };
       loop_.begin(stepper_, list);
       more.start(list, began);

@@ -28,10 +28,10 @@
 //   decider -> worker       joined (ids: {worker, its incarnation before, the last sequence of that incarnation that
 //                           was decided}), left
 //   any node -> worker      refused (sequence: a refusal_code, about: depends on it)
-//   decider -> shard        refused (ids: the contribution, if it is about one). What a worker has claimed is passed on
-//   to it shard -> decider        staged without a contribution (about: an order that a worker has waited for in vain,
-//   or 0).
-//                           The decider sends the decisions that this shard has not logged once more, or refuses
+//   shard -> decider        staged without a contribution (about: an order that a worker has waited for in vain, or
+//                           0). The decider sends the decisions that this shard has not logged once more, or refuses
+//   decider -> shard        refused (ids: the contribution, or none; about: the decider's order, or the last forgotten
+//                           one). What a worker has claimed is passed on to that worker
 //
 // If an update needs sums over all shards (shard_store.hpp), these come between decide and the application:
 //
@@ -126,11 +126,12 @@ constexpr bool is_of_joined_worker(message_kind k) {
          k == message_kind::start || k == message_kind::hold || k == message_kind::release;
 }
 
-// What a machine says of a node that shows that its log is not that of the run, and the remedy.
-inline constexpr const char* lost_log =
-    "it has lost what it had logged, or its log is another one; stop all tasks, remove the logs of all parameter "
-    "servers, "
-    "and start again from the last checkpoint";
+// What a machine says of a node whose log is shown not to be that of the run, and the remedy.
+#define GRADUS_NEW_START \
+  "stop all tasks, remove the logs of all parameter servers, and start again from the last checkpoint"
+inline constexpr const char* new_start = GRADUS_NEW_START;
+inline constexpr const char* lost_log = "it has lost what it had logged, or its log is another one; " GRADUS_NEW_START;
+#undef GRADUS_NEW_START
 
 struct cluster_shape {
   std::uint32_t shards = 1, workers = 1;

@@ -39,11 +39,14 @@ public:
   // Ends the waits whose deadline has passed, and returns their number.
   std::uint64_t expire(nanos now) {
     std::uint64_t n = 0;
-    for (std::size_t k = 0; k < places_.size(); ++k)
-      if (places_[k].until <= now) places_[k].until = never_due, expired_[k] = places_[k], ++n;
+    for (std::size_t k = 0; k < places_.size(); ++k) {
+      if (places_[k].until > now) continue;
+      if (n++ == 0) std::ranges::fill(expired_, place{});
+      places_[k].until = never_due, expired_[k] = places_[k];
+    }
     return n;
   }
-  // Returns the last wait of each worker that was ended by its deadline.
+  // Returns, by worker, the waits that were ended by the last call of expire() which ended any; others have order 0.
   std::span<const place> expired() const { return expired_; }
   nanos next() const {
     nanos at = never_due;

@@ -112,8 +112,10 @@ public:
   // To be called when the connection to a node was made again at `since`: what was sent to it before may be lost. It is
   // sent again at once, unless connections come and go.
   void connected(std::uint32_t node, nanos since, nanos now) {
-    if (!is_waiting() || node >= said_.size() || said_[node] >= since || now < calm_) return;
-    calm_ = now + (calm_pause_ = std::min(2 * calm_pause_, o_.patience));
+    if (!is_waiting() || node >= said_.size() || !needs(node) || said_[node].at >= since) return;
+    talk& with = said_[node];
+    if (now < with.calm) return;
+    with.calm = now + (with.pause = std::min(2 * with.pause, o_.patience));
     say_to(node, now);
   }
   void receive(const protocol_message& m, nanos now) {
@@ -200,18 +202,21 @@ private:
   std::uint64_t let_in_ = 0;                        // the incarnation that the decider let join last
   std::uint64_t given_ = 0, most_ = 0;              // the order that was provided, and the greatest that a shard is at
   nanos since_ = 0, again_ = 0, pause_ = 0, beat_ = 0, report_ = 0;
-  nanos calm_ = at_once, calm_pause_ = 0;  // until when a connection that was made again is not heeded
-  std::uint64_t number_ = 0;               // of the last push, without counting those that were lost
-  std::vector<std::uint64_t> have_;        // by shard: the order of the values that the owner has, plus 1
-  std::vector<std::uint64_t> read_;        // by shard: the order of the values that the last push was computed from
-  std::vector<std::uint64_t> ahead_;       // by shard: number of pieces that were sent ahead of the next push
+  std::uint64_t number_ = 0;          // of the last push, without counting those that were lost
+  std::vector<std::uint64_t> have_;   // by shard: the order of the values that the owner has, plus 1
+  std::vector<std::uint64_t> read_;   // by shard: the order of the values that the last push was computed from
+  std::vector<std::uint64_t> ahead_;  // by shard: number of pieces that were sent ahead of the next push
   std::uint64_t values_bytes_ = 0, state_bytes_ = 0;  // the most that a shard has sent, as far as it is known
   // The number of its holds, the order that is held, and the greatest that a state had.
   std::uint64_t hold_ = 0, held_ = 0, reached_ = 0;
   bool is_over_ = false, brings_ = false;
   std::uint32_t without_values_ = 0;  // the shard that has lost its values, plus 1; 0: none, as far as it is known
-  std::vector<nanos> said_;           // by shard: when it was sent a message that it has to answer
-  std::vector<bool> kept_;            // by shard: it has kept the push; or it has begun; or its state is there
+  struct talk {
+    nanos at = at_once;               // when the last message was sent that has to be answered
+    nanos calm = at_once, pause = 0;  // until when a connection that was made again is not heeded
+  };
+  std::vector<talk> said_;  // by shard
+  std::vector<bool> kept_;  // by shard: it has kept the push; or it has begun; or its state is there
   std::span<const std::vector<wire_slice>> parts_, rest_;  // rest_: until it was sent once
 
   bool has(std::uint32_t k) const { return have_[k] > step_; }
@@ -249,16 +254,26 @@ private:
   void wait_in(states s, nanos now) {
     state_ = s, since_ = now, pause_ = first_pause();
     again_ = now + pause_, report_ = now + o_.patience, without_values_ = 0;
-    calm_ = at_once, calm_pause_ = o_.retry;
+    for (talk& with : said_) with.calm = at_once, with.pause = o_.retry;
   }
   // Sends all messages that the present wait needs.
   void say(nanos now) {
     again_ = now + pause_;
     for (std::uint32_t k = 0; k < o_.shape.shards; ++k) say_to(k, now);
   }
+  // Returns whether the present wait needs an answer of this shard, or of the decider beside shard 0.
+  bool needs(std::uint32_t k) const {
+    switch (state_) {
+    case states::pulling: return !has(k);
+    case states::fetching:
+    case states::pushing: return !kept_[k];
+    case states::giving: return all_kept() ? k == cluster_shape::decider : !kept_[k];
+    default: return k == cluster_shape::decider;
+    }
+  }
   // Sends what it needs of one shard, or of the decider beside shard 0.
   void say_to(std::uint32_t k, nanos now) {
-    said_[k] = now;
+    said_[k].at = now;
     const std::uint32_t me = o_.shape.node_of(o_.number);
     const bool decides = k == cluster_shape::decider;
     switch (state_) {
@@ -326,8 +341,9 @@ private:
                  ", and the decider has fewer: ", lost_log));
     if ((state_ == states::pushing || state_ == states::waiting) && is_mine) {
       if (is(refusal_code::ahead) || is(refusal_code::forgotten))
-        raise(status::failed_precondition, text("shard ", m.from, " knows another number of updates of worker ",
-                                                o_.number, " than ", sequence_ - 1, ": ", lost_log));
+        raise(status::failed_precondition,
+              text("shard ", m.from, " or the decider knows another number of updates of worker ", o_.number, " than ",
+                   sequence_ - 1, ": ", lost_log));
       if (is(refusal_code::incomplete)) return state_ == states::pushing && kept_[m.from] ? void() : say_push(m.from);
     }
     if (state_ == states::joining) {
@@ -345,7 +361,7 @@ private:
   }
   [[noreturn]] void raise_without_values(std::uint32_t shard) const {
     raise(status::failed_precondition,
-          text("shard ", shard, " has no values any more, and no worker has all of them: ", lost_log));
+          text("shard ", shard, " or the decider has no values any more, and no worker has all of them: ", lost_log));
   }
   void joined(const protocol_message& m, nanos now) {
     if (state_ != states::joining || m.sequence != process_) return;  // it is for an earlier process
@@ -365,7 +381,7 @@ private:
     if (m.about < given_)
       raise(status::failed_precondition,
             text("worker ", o_.number, " begins at update ", given_, ", and shard ", m.from, " is at ", m.about,
-                 " already: it has lost updates, or was begun with an older checkpoint; start all tasks anew"));
+                 " already: it has lost updates, or was begun with an older checkpoint; ", new_start));
     kept_[m.from] = true, most_ = std::max(most_, m.about);
     if (all_kept()) enter(states::giving, now);
   }
@@ -374,7 +390,7 @@ private:
     if (m.about < most_)
       raise(status::failed_precondition,
             text("a shard is at update ", most_, ", and the decider is at ", m.about,
-                 ": it has lost updates, or was started with an older checkpoint; start all tasks anew"));
+                 ": it has lost updates, or was started with an older checkpoint; ", new_start));
     enter(states::beginning, now);
   }
   void token(const protocol_message& m, nanos now) {
