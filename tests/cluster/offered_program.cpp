@@ -17,7 +17,7 @@ struct no_network final : message_network {
   void withdraw(std::uint32_t) override {}
   void end() override {}
   void check(const std::string&) const override {}
-  membership_options members() const override { return {}; }
+  membership_options members(nanos) override { return {}; }
   worker_options patience(worker_options o) const override { return o; }
 };
 }  // namespace

@@ -71,7 +71,7 @@ struct world final : protocol_outside, worker_owner {
   }
   void concluded(token_verdict, std::uint64_t) override {}
   void outcome(bool) override {}
-  void expired(const std::string&) override {}
+  void waits_long(const std::string&) override {}
 };
 
 // A cluster of two shards and two workers, of which a shard, the decider and worker 0 are here, each by itself.
