@@ -212,7 +212,7 @@ TEST_CASE("what cannot be trained so is refused, with the remedy") {
   CHECK(says(how(two, {.bucket_bytes = 0}), "expected bucket_bytes of 1 or more, found 0"));
   CHECK(says(how(two, {.sum = library_sum}), "library_sum is MPI's, and these workers are not under MPI"));
   two.run([](server& here) {
-    CHECK(says(message_of(status::invalid_argument, [&] { detail::check_all_reduce({}, here, true); }),
+    CHECK(says(message_of(status::invalid_argument, [&] { detail::check_all_reduce({}, here, true, false); }),
                "recovery::log is kept by parameter servers, and there are none; leave it out"));
   });
   CHECK(says(how({.ps = 1, .workers = 2}, {}), "the workers of this cluster have 1 parameter servers"));

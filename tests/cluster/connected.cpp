@@ -1,6 +1,7 @@
 // costs: 200
 // Training runs as tasks of a cluster: with and without other tasks, by each staleness, resumed and resized, and what
 // they refuse.
+#include <gradus/cluster/all_reduce.hpp>
 #include <gradus/cluster/connected.hpp>
 #include <gradus/cluster/local_cluster.hpp>
 #include <gradus/testing/temp_dir.hpp>
@@ -9,8 +10,10 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
+#include <filesystem>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "../message.hpp"
@@ -257,4 +260,99 @@ TEST_CASE("tasks that differ are refused, with what differs") {
                              run_config{.train_distribute = here.is_chief() ? distribution_strategy(ssp{1}) : ssp{2}});
   });
   CHECK(says(strategy, "ssp"));
+}
+
+namespace {
+// Without devices its four variables take turns: kernels of 208 and 80 numbers would be on ps 0, biases on ps 1.
+template <bool Placed>
+inline constexpr auto two_layers = [](graph& g) {
+  const value x = g.placeholder("x", {batch, 13}), y = g.placeholder("y", {batch}, int32);
+  const auto hidden = [&] {
+    const auto on = g.device(Placed ? "/job:ps/task:1" : "");
+    return tanh(dense(x, {.units = 16, .name = "hidden"}));
+  };
+  const value logits = dense(hidden(), {.units = 5, .name = "logits"});
+  return model_spec{.loss = reduce_mean(sparse_softmax_cross_entropy(logits, y))};
+};
+template <bool Placed = false>
+void train_placed(const std::string& dir, const device_function& by_config, const device_function& by_connection) {
+  local_cluster{.ps = 2, .workers = 2}.run([&](server& here) {
+    if (here.is_ps()) return here.join();
+    const points data;
+    run_config config = config_of(join_path(dir, "run"));
+    if (by_config) config.device_fn = by_config;
+    auto t = make_trainer<two_layers<Placed>>(connected{here, by_connection}, sync_replicas{}, with_adam, with_clip,
+                                              with_average, recovery::log{.directory = join_path(dir, "logs")}, config);
+    t.train(data.batches(6).shard(2, here.worker()), {.max_steps = 20});
+  });
+}
+// Returns the sizes of both parameter servers' logs, which hold the gradients of their variables.
+std::pair<std::uintmax_t, std::uintmax_t> logged(const std::string& dir) {
+  const auto size = [&](const char* shard) {
+    std::uintmax_t all = 0;
+    for (const auto& e : std::filesystem::recursive_directory_iterator(join_path(dir, "logs")))
+      if (e.is_regular_file() && e.path().string().find(shard) != std::string::npos) all += e.file_size();
+    return all;
+  };
+  return {size("ps-0"), size("ps-1")};
+}
+}  // namespace
+
+TEST_CASE("device strings decide on which parameter server a variable lies, and change no bit") {
+  const temp_dir place;
+  train_placed(place / "turns", nullptr, nullptr);
+  const auto turns = logged(place / "turns");
+  CHECK(turns.first > 3 * turns.second);
+  const auto same_bits = [&](const char* dir) {
+    CHECK(run_files::difference(trained(place / (std::string(dir) + "/run")), trained(place / "turns/run")) == "");
+  };
+  train_placed<true>(place / "strings", nullptr, nullptr);
+  const auto strings = logged(place / "strings");
+  CHECK(2 * strings.second > 3 * strings.first);
+  same_bits("strings");
+
+  const auto biases_apart = [](const placed_op& op) {
+    return std::string(op.name.find("bias") != op.name.npos ? "/job:ps/task:0" : "/job:ps/task:1");
+  };
+  train_placed(place / "config", biases_apart, nullptr);
+  train_placed(place / "connection", nullptr, biases_apart);
+  CHECK(logged(place / "config").second > 3 * logged(place / "config").first);
+  CHECK(logged(place / "connection").second > 3 * logged(place / "connection").first);
+  same_bits("config"), same_bits("connection");
+
+  // A log is of one placement.
+  CHECK(says(message_of(status::failed_precondition, [&] { train_placed(place / "config", nullptr, nullptr); }),
+             "is of another run: the setting \"the place of"));
+}
+TEST_CASE("devices that do not fit the cluster, or that tasks see differently, are refused") {
+  const temp_dir place;
+  const auto everywhere = [](std::string device) { return [device](const placed_op&) { return device; }; };
+  CHECK(says(message_of(status::invalid_argument, [&] { train_placed(place / "a", everywhere("/job:ps/task:2"), {}); }),
+             "\"/job:ps/task:2\", and the cluster has no such task; expected a task from 0 to 1"));
+  CHECK(says(message_of(status::invalid_argument, [&] { train_placed(place / "b", {}, everywhere("/job:worker")); }),
+             "Expected the job ps"));
+  CHECK(says(message_of(status::invalid_argument,
+                        [&] { train_placed(place / "c", everywhere("/job:ps"), everywhere("/job:ps")); }),
+             "keep one"));
+  // One function that both tasks call and that counts gives them different answers.
+  std::atomic<int> calls = 0;
+  const std::string differ = message_of(status::failed_precondition, [&] {
+    train_placed(place / "d", [&](const placed_op&) { return text("/job:ps/task:", calls++ / 3 % 2); }, {});
+  });
+  CHECK(says(differ, "the place of"));
+  // Where there is one task, devices say nothing.
+  const server own = server::create_local_server();
+  const points data;
+  auto t = make_trainer<two_layers<true>>(connected{own, everywhere("/job:ps/task:7")}, with_adam);
+  t.train(data.batches(6), {.max_steps = 2});
+  CHECK(t.global_step() == 2);
+  CHECK(says(message_of(status::invalid_argument,
+                        [&] {
+                          local_cluster{.ps = 0, .workers = 2}.run([&](server& here) {
+                            auto all = make_trainer<two_layers<false>>(connected{here, everywhere("/job:ps")},
+                                                                       all_reduce{}, with_adam);
+                            all.train(data.batches(6), {.max_steps = 2});
+                          });
+                        }),
+             "here every task has all variables; leave it out"));
 }

@@ -41,27 +41,61 @@ struct matching {
 };
 }  // namespace
 
-TEST_CASE("variables go round robin, or where a strategy says") {
+TEST_CASE("variables go round robin, or where their device strings and a function say") {
   auto all = model();
   place_variables(all, 2);
   CHECK(shards_of(all) == std::vector<std::uint32_t>{0, 1, 0});
+  CHECK(detail::chosen_places(all, 2).empty());
   place_variables(all, 1);
   CHECK(shards_of(all) == std::vector<std::uint32_t>{0, 0, 0});
-  place_variables(all, 2, greedy_load_balancing_strategy(2, byte_size_load_fn));  // 48, then 24 and 40 bytes
+  const auto greedy = [] {  // 48, then 24 and 40 bytes
+    return replica_device_setter({.ps_tasks = 2, .ps_strategy = greedy_load_balancing_strategy(2, byte_size_load_fn)});
+  };
+  place_variables(all, 2, greedy());
   CHECK(shards_of(all) == std::vector<std::uint32_t>{0, 1, 1});
-  std::string asked;
+  using named = std::vector<std::pair<std::string, std::string>>;
+  CHECK(detail::chosen_places(all, 2) == named{{"the place of \"table\"", "ps 1"}});
+  std::string seen;
+  all[1].device = "/job:ps/cpu:0";
   place_variables(all, 3, [&](const placed_op& op) {
-    asked += text(op.name, ' ', op.type, ' ', name_of(op.output), ' ', to_text(op.dims), ';');
-    return 2;
+    seen += text(op.name, ' ', op.type, ' ', op.device, ' ', name_of(op.output), ' ', to_text(op.dims), ';');
+    return std::string("/job:ps/task:2");
   });
-  CHECK(asked == "w VariableV2 float32 [4, 3];b VariableV2 float64 [3];table VariableV2 float32 [5, 2];");
+  CHECK(seen ==
+        "w VariableV2  float32 [4, 3];b VariableV2 /job:ps/cpu:0 float64 [3];table VariableV2  float32 [5, 2];");
   CHECK(shards_of(all) == std::vector<std::uint32_t>{2, 2, 2});
+  // A device without a job or a task is completed; one with a task takes its turn, as in TensorFlow.
+  all[0].device = "/cpu:0", all[1].device = "/job:ps/replica:0/task:0/device:CPU:0", all[2].device = "/job:ps";
+  place_variables(all, 3);
+  CHECK(shards_of(all) == std::vector<std::uint32_t>{0, 0, 2});
+  all[1].device = "/job:ps/task:1";
+  place_variables(all, 2, greedy());
+  CHECK(shards_of(all) == std::vector<std::uint32_t>{0, 1, 1});
+}
+TEST_CASE("a device that the parameter servers do not have is refused with the variable's name") {
+  auto all = model();
   CHECK_THROWS_WITH_AS(place_variables(all, 0), "place_variables: expected at least one shard, found none",
                        invalid_argument);
-  for (const int at : {-1, 3})
-    CHECK_THROWS_WITH_AS(place_variables(all, 3, [at](const placed_op&) { return at; }),
-                         text("place_variables: the strategy puts \"w\" on shard ", at, "; expected 0 to 2").c_str(),
-                         invalid_argument);
+  for (const char* device : {"/job:worker", "/job:worker/task:0", "/job:master/task:0/cpu:0"})
+    for (const bool by_function : {false, true}) {
+      CAPTURE(device);
+      CAPTURE(by_function);
+      all[0].device = by_function ? "" : device;
+      CHECK_THROWS_WITH_AS(
+          place_variables(all, 3, by_function ? device_function([&](const placed_op&) { return device; }) : nullptr),
+          text("the variable \"w\" has the device \"", device_spec::from_string(device).to_string(),
+               "\"; the variables that a cluster trains lie on its parameter servers. Expected the job ps, as in ",
+               "\"/job:ps/task:0\", or no device")
+              .c_str(),
+          invalid_argument);
+    }
+  all[0].device = "/job:ps/task:3";
+  CHECK_THROWS_WITH_AS(place_variables(all, 3),
+                       "the variable \"w\" has the device \"/job:ps/task:3\", and the cluster has no such task; "
+                       "expected a task from 0 to 2, or a device without one",
+                       invalid_argument);
+  all[0].device = "ps";
+  CHECK_THROWS_AS(place_variables(all, 3), invalid_argument);
 }
 TEST_CASE("what a shard cannot keep is refused by name") {
   const auto refused = [](store_variable v, const char* what) {

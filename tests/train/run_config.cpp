@@ -196,10 +196,10 @@ TEST_CASE("strategies are this library's policies; others, and what takes anothe
   try {
     detail::validate_for_trainer({.device_fn = [](const placed_op&) { return std::string(); }}, false);
     FAIL("a trainer took a device_fn");
-  } catch (const unimplemented& e) {
-    CHECK(std::string_view(e.what()).find("device_fn gives devices to the nodes of an estimator's graph") !=
-          std::string_view::npos);
+  } catch (const failed_precondition& e) {
+    CHECK(std::string_view(e.what()).find("device_fn gives the variables of a cluster") != std::string_view::npos);
   }
+  detail::validate_for_trainer({.device_fn = [](const placed_op&) { return std::string(); }}, true);
   detail::validate_for_trainer({.protocol = "grpc"}, true);
   try {
     detail::validate_for_trainer({.protocol = "grpc"}, false);

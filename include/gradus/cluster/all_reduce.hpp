@@ -60,7 +60,7 @@ struct all_reduce {
 namespace detail {
 
 // Raises invalid_argument for a run that cannot sum its gradients in this way.
-void check_all_reduce(const all_reduce& how, const server& here, bool has_log);
+void check_all_reduce(const all_reduce& how, const server& here, bool has_log, bool has_devices);
 
 // This is the exchange of a step's rows and outputs, beside the arrays of gradient_exchange.
 class exchanged_rows {
@@ -191,7 +191,7 @@ private:
   template <class Microbatch>
   static Microbatch share_of(const server& here, const all_reduce& how, const cluster_task& task, Microbatch cut) {
     if (here.network() == nullptr) return cut;
-    check_all_reduce(how, here, task.log.has_value());
+    check_all_reduce(how, here, task.log.has_value(), bool(task.devices));
     if constexpr (requires { cut.check(); }) {
       cut.check_shared(here.workers());
       if (cut.parts % here.workers() != 0)

@@ -33,6 +33,7 @@ struct cluster_task {
   std::vector<std::byte> policies = {};   // of the update
   std::string cannot_be_sent = {};        // the name of a policy that cannot be sent as bytes
   std::optional<recovery::log> log = {};  // the log of parameter servers
+  device_function devices = {};           // gives the variables their devices; empty: those of their nodes
 };
 
 // The tasks of a cluster add one gradient of each variable.
@@ -261,10 +262,12 @@ private:
       const variable_info& v = Alone::variables().info(i);
       for (const store_variable& other : variables)
         if (other.name == v.name) refuse_second_update("parameter servers", v.name);
-      variables.push_back({std::string(v.name), v.type, resolve(v.dims, 1), limit, has_rows, 0});
+      variables.push_back({std::string(v.name), v.type, resolve(v.dims, 1), limit, has_rows, 0, device_of(v.name)});
     });
-    place_variables(variables, decides_.shape.shards);
+    place_variables(variables, decides_.shape.shards, task_.devices);
     cluster_fingerprint of = fingerprint_of(static_cast<Alone&>(*this), task_.made_from);
+    for (auto& place : chosen_places(variables, decides_.shape.shards)) of.settings.push_back(std::move(place));
+    std::sort(of.settings.begin(), of.settings.end());
     pushed_ = pushed_gradients(decides_.shape.shards);
     for (const store_variable& v : variables) pushed_.expect(v.name, v.shard, v.takes_rows);
     list_ = {};
@@ -294,6 +297,13 @@ private:
                             text(here_->def().job_name, " ", here_->def().task_index));
   }
 
+  std::string device_of(std::string_view variable) {
+    const runnable& r = Alone::template graph<mode::train>();
+    for (int k = 0; k < r.program.variable_count; ++k)
+      if (const int id = r.program.variables[k]; r.name_of(id) == variable)
+        return std::string(r.name_at(r.at(id).device));
+    return {};
+  }
   void count_behind(std::int64_t position) {
     if (contributions_ % here_->workers() == 0)
       behind_ = (Alone::global_step() - position) * (contributions_ / here_->workers());

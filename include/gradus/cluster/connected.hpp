@@ -45,8 +45,12 @@ public:
   // The default recovery of a run that loses a parameter server.
   using default_recovery = recovery::roll_back;
 
-  // The server must outlive the run.
-  explicit connected(const server& here) : server_(&here) {}
+  // The server must outlive the run. The parameter servers take the variables in turn, but for those whose device
+  // string names a task: g.device("/job:ps/task:1") around a variable, or what `devices` returns for it (an empty
+  // string leaves its own), such as a replica_device_setter with another strategy (cluster/device_setter.hpp). A
+  // trainer takes such a function from run_config::device_fn too. It is called once for each variable, in their order,
+  // and must give the same answers in every task.
+  explicit connected(const server& here, device_function devices = {}) : server_(&here), devices_(std::move(devices)) {}
 
   bool is_chief() const { return server_->is_chief(); }
   // Returns true if this task has files: the chief, and a task that trains alone, such as an evaluator.
@@ -58,6 +62,12 @@ public:
   template <class Steps, class Staleness, class Recovery, class... More>
   Steps make(const Staleness& when, const Recovery& lost, detail::cluster_task task, More&&... more) const {
     task.log = detail::log_of(lost);
+    if (devices_) {
+      if (task.devices)
+        raise(status::invalid_argument,
+              "run_config: device_fn and the function of connected both give variables their devices; keep one");
+      task.devices = devices_;
+    }
     return Steps(*server_, when, task, std::forward<More>(more)...);
   }
   // Returns the settings of these policies on which the tasks of a cluster must agree, and the update's policies as
@@ -84,6 +94,7 @@ public:
 
 private:
   const server* server_;
+  device_function devices_;
 
   struct fuses_products {  // the default of trainers
     static constexpr bool fuses = true;
@@ -100,6 +111,8 @@ private:
     if constexpr (requires { strategy_of(p); })
       if (const auto d = strategy_of(p); d.has_value())
         d.value().visit([&](const auto& strategy) { describe_one(t, number, strategy); });
+    if constexpr (requires { p.device_fn.has_value(); })
+      if (p.device_fn.has_value()) t.devices = p.device_fn.value();
     if constexpr (is_shared<Policy>) {
       auto& all = t.made_from.settings;
       if constexpr (requires { Policy::settings(); })

@@ -6,8 +6,9 @@
 //   auto b = g.variable("b", {10});         // "/job:ps/task:1"
 //   auto y = matmul(x, w) + b;              // "/job:worker"
 //
-// It sets device strings, which GraphDefs show; nothing is placed by them yet. All tasks of a cluster have to make
-// their variables in the same order, so that they agree. An optimizer's slots have the device of their variable, and
+// It sets device strings, which GraphDefs show. In a run with connected{here} they decide on which parameter server a
+// variable lies, with its slots and its updates. All tasks of a cluster have to make their variables in the same order,
+// so that they agree. An optimizer's slots have the device of their variable, and
 // still take a turn of the strategy, as in TensorFlow.
 #pragma once
 #include "../base/build.hpp"

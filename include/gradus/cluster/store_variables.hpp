@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "../base/shape.hpp"
@@ -21,6 +22,7 @@ struct store_variable {
   constraint limit = {};
   bool takes_rows = false;  // true: its gradient always comes as rows and their values; false: it is always dense
   std::uint32_t shard = 0;
+  std::string device = {};  // of its node; empty: none
 
   std::size_t size() const { return static_cast<std::size_t>(count(dims)); }
   std::size_t bytes() const { return size() * size_of(type); }
@@ -28,10 +30,13 @@ struct store_variable {
   std::size_t width() const { return row_count() == 0 ? 0 : size() / row_count(); }
 };
 
-// Assigns each variable to a shard, in their order, as replica_device_setter does for "VariableV2"s. An empty strategy
-// is round robin; greedy_load_balancing_strategy(shards, byte_size_load_fn) balances bytes.
-// Raises invalid_argument for no shards, and for a strategy that returns a shard that does not exist.
-void place_variables(std::span<store_variable> variables, std::uint32_t shards, ps_strategy_function strategy = {});
+// Assigns each variable to a shard, in their order: the task of the job "ps" that its device string names, after
+// `devices`, if there is such a function. What is left open is filled in by a replica_device_setter: the shards take
+// turns. Raises invalid_argument for no shards, and for a device of another job or of a task that does not exist.
+void place_variables(std::span<store_variable> variables, std::uint32_t shards, const device_function& devices = {});
+// Returns the settings of a fingerprint for the variables that do not lie where turns would put them.
+std::vector<std::pair<std::string, std::string>> chosen_places(std::span<const store_variable> variables,
+                                                               std::uint32_t shards);
 
 // An optimizer's own state (running powers, a loss scale) has names that no variable has, such as ":beta1_power".
 inline constexpr char own_state_mark = ':';

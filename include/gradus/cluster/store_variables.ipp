@@ -10,21 +10,35 @@
 namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY void place_variables(std::span<store_variable> variables, std::uint32_t shards,
-                                 ps_strategy_function strategy) {
+                                 const device_function& devices) {
   if (shards == 0) raise(status::invalid_argument, "place_variables: expected at least one shard, found none");
-  for (std::uint32_t turn = 0; store_variable & v : variables) {
-    if (!strategy) {
-      v.shard = turn, turn = (turn + 1) % shards;
-      continue;
-    }
-    placed_op op{.name = v.name, .type = "VariableV2", .device = {}, .output = v.type, .dims = {}};
+  const device_function in_turn = replica_device_setter({.ps_tasks = static_cast<int>(shards)});
+  for (store_variable& v : variables) {
+    placed_op op{.name = v.name, .type = "VariableV2", .device = v.device, .output = v.type, .dims = {}};
     for (int i = 0; i < v.dims.rank; ++i) op.dims.push(static_cast<int>(v.dims[i]));
-    const int at = strategy(op);
-    if (at < 0 || static_cast<std::uint32_t>(at) >= shards)
+    std::string given;
+    if (devices) op.device = given = devices(op);
+    const std::string at = in_turn(op);
+    const device_spec where = device_spec::from_string(at);
+    if (where.job != "ps")
       raise(status::invalid_argument,
-            text("place_variables: the strategy puts \"", v.name, "\" on shard ", at, "; expected 0 to ", shards - 1));
-    v.shard = static_cast<std::uint32_t>(at);
+            text("the variable \"", v.name, "\" has the device \"", at,
+                 "\"; the variables that a cluster trains lie on its parameter servers. Expected the job ps, as in \"",
+                 "/job:ps/task:0\", or no device"));
+    if (where.task.value() < 0 || static_cast<std::uint32_t>(where.task.value()) >= shards)
+      raise(status::invalid_argument, text("the variable \"", v.name, "\" has the device \"", at,
+                                           "\", and the cluster has no such task; expected a task from 0 to ",
+                                           shards - 1, ", or a device without one"));
+    v.shard = static_cast<std::uint32_t>(where.task.value());
   }
+}
+
+GRADUS_BODY std::vector<std::pair<std::string, std::string>> chosen_places(std::span<const store_variable> variables,
+                                                                           std::uint32_t shards) {
+  std::vector<std::pair<std::string, std::string>> out;
+  for (std::uint32_t turn = 0; const store_variable& v : variables)
+    if (v.shard != turn++ % shards) out.emplace_back(text("the place of \"", v.name, '"'), text("ps ", v.shard));
+  return out;
 }
 
 GRADUS_BODY std::vector<const store_variable*> variables_on(std::uint32_t shard,

@@ -87,7 +87,8 @@ struct run_config {
   // How a cluster trains: asynchronous{}, ssp{s} or sync_replicas{}. It takes the place of the policy beside
   // connected{here}.
   or_none<distribution_strategy> train_distribute = {};
-  // The function that returns the device of each node of an estimator's graph. Trainers refuse it.
+  // Returns the device of each node of an estimator's graph, and of each variable of a trainer that is a task of a
+  // cluster (cluster/connected.hpp). A trainer without a cluster refuses it.
   or_none<device_function> device_fn = {};
   or_none<std::string> protocol = {};                   // of the server that a task starts: none, "in_process", "grpc"
   or_none<distribution_strategy> eval_distribute = {};  // refused: one task evaluates

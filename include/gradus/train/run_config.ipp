@@ -96,10 +96,11 @@ GRADUS_BODY void detail::validate_for_trainer(const run_config& c, bool in_clust
     raise(status::unimplemented,
           "run_config: the protocol \"grpc\" is of a server, and this run has none; add the policy connected{server}, "
           "with a server that was given gradus::grpc (cluster/grpc.hpp), or leave protocol out");
-  if (c.device_fn.has_value())
-    raise(status::unimplemented,
-          "run_config: device_fn gives devices to the nodes of an estimator's graph, and a trainer computes on one "
-          "device; leave it out");
+  if (!in_cluster && c.device_fn.has_value())
+    raise(
+        status::failed_precondition,
+        "run_config: device_fn gives the variables of a cluster, and the nodes of an estimator's graph, their devices, "
+        "and this run has one device; add the policy connected{server} (cluster/connected.hpp), or leave it out");
 }
 
 GRADUS_BODY const std::string& run_config::task_type() const { return detail::place_of(*this).task_type; }
