@@ -118,12 +118,19 @@ TEST_CASE("an asynchronous run of threads is repeated bit for bit, up to the chi
 
 // What the parameter servers hold at the end, also of updates behind the chief's last checkpoint.
 TEST_CASE("all that was logged is what the logged parameter servers come back with") {
-  const temp_dir dir;
-  const plan first{dir / "logs", dir / "first"}, again = with(first, dir / "again");
-  run_drawn(7, first);
-  const replay_report r = repeat(again);
-  CHECK(r.end > static_cast<std::uint64_t>(trained(first).step));
-  plan back = with(first, dir / "back");
+  // In most runs a worker that is not the chief makes the last update: the first seed of such a run is taken.
+  const temp_dir all;
+  plan first, again;
+  replay_report r;
+  for (std::uint64_t seed = 1; seed <= 8 && r.end <= static_cast<std::uint64_t>(first.steps); ++seed) {
+    const std::string dir = all / std::to_string(seed);
+    first = {join_path(dir, "logs"), join_path(dir, "first")}, again = with(first, join_path(dir, "again"));
+    run_drawn(seed, first);
+    first.steps = trained(first).step;
+    r = repeat(again);
+  }
+  REQUIRE(r.end > static_cast<std::uint64_t>(first.steps));
+  plan back = with(first, all / "back");
   back.steps = static_cast<std::int64_t>(r.end);
   local_cluster{.ps = ps, .workers = workers}.run(learning(back));
   CHECK(trained(back).step == back.steps);
