@@ -116,6 +116,56 @@ TEST_CASE("a worker whose round takes many times its patience says so, and keeps
   CHECK(run_files::difference(trained(place / "together"), trained(place / "alone")) == "");
 }
 
+// A wait of a training has no deadline, so a program that has to end, such as a service that shuts down, stops its
+// server.
+TEST_CASE("a worker that waits for its round ends where its server is stopped, and says so") {
+  const temp_dir place;
+  const points data;
+  hub h;
+  std::mutex mutex;
+  std::vector<server*> parameter_servers;
+  std::atomic<int> ended = 0;  // workers
+  const auto said = run_tasks(two_by_two, h, [&](server& made) {
+    const server_def def = made.def();
+    if (made.is_ps()) {
+      const std::unique_lock lock(mutex);
+      parameter_servers.push_back(&made);
+    }
+    if (made.is_ps()) return made.join();
+    const looped by{&h, text("w", def.task_index)};
+    detail::remote_options o;
+    server* waiting = nullptr;
+    o.patience = 20 * detail::one_millisecond;
+    o.log = [&](std::string_view) { waiting->stop(); };
+    server here(def, std::make_shared<detail::remote_network>(def, by.make({}), task_system(), o), task_system());
+    waiting = &here;
+    const auto wait = [&,
+                       batch = 0](auto b) mutable {  // the other worker's second batch comes when the first has ended
+      if (def.task_index == 1 && ++batch == 2) ended.wait(0);
+      return b;
+    };
+    const auto end = [&] {
+      if (++ended == 2) {
+        const std::unique_lock lock(mutex);
+        for (server* s : parameter_servers) s->stop();
+      }
+      ended.notify_all();
+    };
+    try {
+      auto t = make_trainer<cluster_models::mlp>(connected{here}, sync_replicas{}, adam{.rate = 0.01});
+      t.train(data.batches(12).shard(2, def.task_index).map(wait), {.max_steps = 6});
+    } catch (...) {
+      end();
+      throw;
+    }
+    end();
+  });
+  for (const char* worker : {"worker 0", "worker 1"}) {
+    CAPTURE(worker);
+    CHECK(says(said.at(worker), "its server was stopped"));
+  }
+}
+
 TEST_CASE("members: parameter server 0 knows who is there, and any task may ask") {
   hub h;
   const auto task = [&](const char* job, int index) {
