@@ -97,6 +97,25 @@ TEST_CASE("a device that the parameter servers do not have is refused with the v
   all[0].device = "ps";
   CHECK_THROWS_AS(place_variables(all, 3), invalid_argument);
 }
+TEST_CASE("device filters that leave out a parameter server are refused") {
+  const cluster_spec all{{"ps", {"a:1", "b:1"}}, {"worker", {"c:1"}}};
+  const auto said = [&](std::vector<std::string> filters) -> std::string {
+    try {
+      detail::check_device_filters(filters, all);
+    } catch (const invalid_argument& e) {
+      return e.what();
+    }
+    return "";
+  };
+  for (const std::vector<std::string>& f : std::vector<std::vector<std::string>>{
+           {}, {"/job:ps"}, {"/job:worker/task:0", "/job:ps/cpu:0"}, {"/job:ps/task:1", "/job:ps/task:0"}, {"/cpu:0"}})
+    CHECK(said(f) == "");
+  CHECK(said({"/job:worker", "/job:ps/task:0"}) ==
+        "the device filters \"/job:worker\", \"/job:ps/task:0\" of this task's session_config leave out ps 1, which "
+        "holds variables of the run; add \"/job:ps\", or leave the filters out");
+  CHECK(said({"/job:worker"}).find("leave out ps 0") != std::string::npos);
+  detail::check_device_filters(std::vector<std::string>{"/job:worker"}, cluster_spec{{"worker", {"c:1"}}});
+}
 TEST_CASE("what a shard cannot keep is refused by name") {
   const auto refused = [](store_variable v, const char* what) {
     const store_variable all[] = {{.name = "first"}, v};

@@ -264,6 +264,7 @@ private:
         if (other.name == v.name) refuse_second_update("parameter servers", v.name);
       variables.push_back({std::string(v.name), v.type, resolve(v.dims, 1), limit, has_rows, 0, device_of(v.name)});
     });
+    check_device_filters(here_->def().default_session_config.device_filters, here_->def().cluster);
     place_variables(variables, decides_.shape.shards, task_.devices);
     cluster_fingerprint of = fingerprint_of(static_cast<Alone&>(*this), task_.made_from);
     for (auto& place : chosen_places(variables, decides_.shape.shards)) of.settings.push_back(std::move(place));

@@ -34,6 +34,9 @@ struct store_variable {
 // `devices`, if there is such a function. What is left open is filled in by a replica_device_setter: the shards take
 // turns. Raises invalid_argument for no shards, and for a device of another job or of a task that does not exist.
 void place_variables(std::span<store_variable> variables, std::uint32_t shards, const device_function& devices = {});
+// Raises invalid_argument where device filters leave out a parameter server: a session sees no task that none of its
+// filters names, and a run's workers reach all parameter servers. No filters leave out no task.
+void check_device_filters(std::span<const std::string> filters, const cluster_spec& all);
 // Returns the settings of a fingerprint for the variables that do not lie where turns would put them.
 std::vector<std::pair<std::string, std::string>> chosen_places(std::span<const store_variable> variables,
                                                                std::uint32_t shards);

@@ -33,6 +33,21 @@ GRADUS_BODY void place_variables(std::span<store_variable> variables, std::uint3
   }
 }
 
+GRADUS_BODY void check_device_filters(std::span<const std::string> filters, const cluster_spec& all) {
+  if (filters.empty() || !all.has("ps")) return;
+  for (const int task : all.task_indices("ps"))
+    if (std::none_of(filters.begin(), filters.end(), [&](const std::string& f) {
+          const device_spec d = device_spec::from_string(f);
+          return (d.job.empty() || d.job == "ps") && (!d.task.has_value() || d.task.value() == task);
+        })) {
+      std::string given;
+      for (const std::string& f : filters) given += text(given.empty() ? "\"" : ", \"", f, '"');
+      raise(status::invalid_argument,
+            text("the device filters ", given, " of this task's session_config leave out ps ", task,
+                 ", which holds variables of the run; add \"/job:ps\", or leave the filters out"));
+    }
+}
+
 GRADUS_BODY std::vector<std::pair<std::string, std::string>> chosen_places(std::span<const store_variable> variables,
                                                                            std::uint32_t shards) {
   std::vector<std::pair<std::string, std::string>> out;
