@@ -30,7 +30,8 @@ struct cells {
   std::vector<std::uint32_t> stuck = {};  // sectors that are not erased any more
   int operations = 0, refused = 0, left = -1, failing_reads = 0, reads = 0;
   std::mt19937 random{1};
-  bool in_order = true;  // a torn operation has done a first part of the words, not any of them
+  bool in_order = true;       // a torn operation has done a first part of the words, not any of them
+  bool clears_first = false;  // an erasure first programs all bits of its sector to 0, and is torn while it does
 
   cells(std::uint32_t of_a_sector, std::uint32_t n)
       : sector_bytes(of_a_sector),
@@ -63,7 +64,10 @@ struct cells {
     if (fails()) {
       torn(sector_bytes / 4, [&](std::size_t i, int how) {
         for (std::size_t k = 4 * i; k < 4 * i + 4; ++k)
-          if (how != 0) p[k] |= how == 2 ? std::byte{0xFF} : static_cast<std::byte>(random());
+          if (clears_first)
+            p[k] = how == 0 ? p[k] : std::byte{0};
+          else if (how != 0)
+            p[k] |= how == 2 ? std::byte{0xFF} : static_cast<std::byte>(random());
       });
       // A cell that is half erased takes no program: the store has to erase the sector again.
       std::fill_n(&programmed[sector * sector_bytes / 32], sector_bytes / 32, std::uint8_t{1});
@@ -326,6 +330,36 @@ TEST_CASE("flash: format erases the newest record last, also before open and whe
                         std::string(opens ? ", too small" : ""), ": step ", found);
         if (at < 4) CHECK(found == saves);
       }
+}
+
+// Many chips program a sector to 0 before they erase it.
+TEST_CASE("flash: a cut while an erasure clears its sector is no other program's data") {
+  std::mt19937 random(29);
+  for (const auto& [bytes, sectors] : {std::pair{1024u, 2u}, {256u, 7u}, {64u, 18u}})
+    for (std::int64_t saves = 0; saves < 3; ++saves) {
+      cells before(bytes, sectors);
+      for (std::int64_t n = 1; n <= saves; ++n) REQUIRE(save(before, n) == flash_status::ok);
+      cells counted = before;
+      counted.operations = 0;
+      REQUIRE(save(counted, saves + 1) == flash_status::ok);
+      for (int at = 0; at < counted.operations; ++at)
+        for (int way = 0; way < 20; ++way) {
+          cells flash = before;
+          flash.random.seed(random()), flash.in_order = way % 2 == 0, flash.left = at, flash.clears_first = true;
+          REQUIRE_THROWS_AS(save(flash, saves + 1), power_cut);
+          flash.left = -1;
+          flash_status said{};
+          const auto found = opened(flash, &said);
+          if (found == -1)
+            REQUIRE_MESSAGE((saves == 0 && (said == flash_status::empty || said == flash_status::damaged)), "sector ",
+                            bytes, ", operation ", at, ": ", std::string(message_of(said)));
+          else
+            REQUIRE((found == saves || found == saves + 1));
+          REQUIRE(save(flash, 90) == flash_status::ok);
+          REQUIRE(opened(flash) == 90);
+          REQUIRE(flash.refused == 0);
+        }
+    }
 }
 
 TEST_CASE("flash: a long life with cuts") {

@@ -337,7 +337,8 @@ private:
   // ---- looking
   enum class mark_seen : std::uint8_t { none, other, begun, broken, header };
   // Reads the beginning of a sector and returns what it holds: none, which may also be a mark that was cut while it was
-  // programmed or erased; other, something else; begun, a mark alone; broken, a mark and no whole header; header.
+  // programmed or erased (many chips program a sector to 0 before they erase it); other, something else; begun, a mark
+  // alone; broken, a mark and no whole header; header.
   [[gnu::noinline]] mark_seen read_header(found& f) {
     std::uint32_t mark[2] = {};
     if (!get(f.sector, 0, mark, sizeof mark) || !get(f.sector, format_of::header_at, f.words, sizeof f.words))
@@ -346,7 +347,7 @@ private:
     for (int k = 0; k < 2; ++k) {
       const std::uint32_t m = format_of::little(mark[k]);
       whole_mark = whole_mark && m == format_of::mark[k];
-      torn_mark = torn_mark && (m & format_of::mark[k]) == format_of::mark[k];
+      torn_mark = torn_mark && (m == 0 || (m & format_of::mark[k]) == format_of::mark[k]);
     }
     for (std::uint32_t word : f.words) blank = blank && word == ~0u;
     if (!whole_mark) return torn_mark ? mark_seen::none : mark_seen::other;
