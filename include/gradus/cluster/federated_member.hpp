@@ -32,8 +32,10 @@ namespace gradus::inline GRADUS_BUILD {
 // Only one thread may use it at a time. It refers to the trainer, which must stay where it is.
 template <class Trainer>
 class federated_member {
-  static_assert(Trainer::variable_bytes != 0,
-                "gradus: a federated_member exchanges variables of float32; this model trains others, or none.");
+  static_assert(
+      Trainer::variable_bytes != 0,
+      "gradus: a federated_member exchanges variables of float32; this model has none, or others too, which it "
+      "trains or which are float64, bfloat16 or float16; make those float32.");
 
 public:
   // `number` is this board's, below options.members of the server. The room has at least trainer.variable_bytes bytes.

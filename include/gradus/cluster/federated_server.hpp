@@ -57,7 +57,7 @@ public:
     extents dims;
     std::span<std::byte> values;
   };
-  // A list for list_variables. Raises invalid_argument for variables of float64.
+  // A list for list_variables. Raises invalid_argument for variables of float64, bfloat16 and float16.
   struct collecting {
     std::vector<variable> all;
     void tensor(std::string_view name, dtype type, const extents& dims, std::span<std::byte> values);

@@ -8,9 +8,9 @@ namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY void federated_rounds::collecting::tensor(std::string_view name, dtype type, const extents& dims,
                                                       std::span<std::byte> values) {
-  if (type == float64)
-    raise(status::invalid_argument, "federated_server: variable \"", name,
-          "\" is float64; rounds exchange float32, and a mean without it would be half a model");
+  if (type == float64 || is_16_bit_float(type))
+    raise(status::invalid_argument, "federated_server: variable \"", name, "\" is ", name_of(type),
+          "; rounds exchange float32, and a mean without it would be half a model; make it float32");
   if (type == float32) all.push_back({std::string(name), dims, values});
 }
 

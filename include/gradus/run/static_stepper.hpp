@@ -46,7 +46,7 @@ public:
   // prediction's.
   static constexpr std::size_t memory_bytes = layout.bytes;
   static constexpr static_memory memory_parts = layout.parts(update_type::mirror_count);
-  static constexpr std::size_t variable_bytes = detail::float_bytes(kept);  // of float32; 0 if others are trained
+  static constexpr std::size_t variable_bytes = detail::float_bytes(kept);  // of float32; 0 if there are others
 
   [[gnu::always_inline]] explicit static_stepper(Policies... policies)
       : step_(detail::compose_update(policies...)),
