@@ -171,6 +171,39 @@ TEST_CASE("federated_member: a board whose slots are not finite begins them anew
   CHECK(one.member.send(4, write) == taken);
 }
 
+// A server repeats the model because it has no update. Where none can come, the member trains the round anew.
+TEST_CASE("federated_member: a model that is repeated after a failed send begins the round anew") {
+  board<> leader(99), one(0);
+  federated_server server(leader.trainer, {.members = 1});
+  const auto write = [](std::span<const std::byte>) {};
+  one.member.receive(copy(server.begin_round()));
+  one.trainer.variable<"out/bias">()[0] = std::numeric_limits<float>::infinity();
+  CHECK(one.member.send(4, write) == bad_numbers);
+  one.member.receive(copy(server.frame()));
+  CHECK(!one.member.is_asked_again());
+  REQUIRE(one.member.has_round());
+  CHECK(same_bits(one.numbers(), leader.numbers()));
+  one.member.receive(copy(server.frame()));  // it trains: nothing to begin anew
+  CHECK(one.member.counts()[repeated] == 1);
+  one.learn(1, 2);
+  server.receive(0, one.update(8));
+  CHECK(server.is_complete());
+  // Nor can what was sent be sent again after the variables have changed.
+  server.end_round();
+  one.member.receive(copy(server.begin_round()));
+  one.learn(2, 1);
+  one.update(8);
+  one.learn(3, 1);
+  one.member.receive(copy(server.frame()));
+  CHECK(one.member.is_asked_again());
+  CHECK(one.member.send_again(write) == late);
+  one.member.receive(copy(server.frame()));
+  CHECK(!one.member.is_asked_again());
+  REQUIRE(one.member.has_round());
+  server.receive(0, one.update(8));
+  CHECK(server.is_complete());
+}
+
 TEST_CASE("federated_member: a server's number is refused") {
   auto trainer = trainer_of<5>();
   std::byte room[decltype(trainer)::variable_bytes];

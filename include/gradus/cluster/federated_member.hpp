@@ -91,7 +91,8 @@ public:
   // Sends the variables as the result of training on `examples` examples; then the round is over for this board.
   // Calls write(std::span<const std::byte>) for the head and for each variable, in order. Returns taken; or why nothing
   // was sent: bad_examples for 0, early before the first round, bad_numbers if a variable is infinite or NaN (slots
-  // that are not finite either begin anew with trainer.restart_mirrors()).
+  // that are not finite either begin anew with trainer.restart_mirrors()). The round begins anew if its model comes
+  // once more.
   template <class Write>
   federated_answer send(std::uint32_t examples, Write write) {
     if (round_ == 0) return federated_answer::early;
@@ -100,11 +101,15 @@ public:
   }
   // Returns whether the server has sent the round's model once more because it has not received the update.
   bool is_asked_again() const { return asked_again_; }
-  // Sends the last update again. Returns taken, early if none was sent, or late if the variables have changed since.
+  // Sends the last update again. Returns taken, early if none was sent, or late if the variables have changed since;
+  // then the round begins anew when its model comes once more.
   template <class Write>
   federated_answer send_again(Write write) {
     asked_again_ = false;
-    return examples_ == 0 ? federated_answer::early : write_frame(examples_, write);
+    if (examples_ == 0) return federated_answer::early;
+    const federated_answer answer = write_frame(examples_, write);
+    if (answer != federated_answer::taken) examples_ = 0;
+    return answer;
   }
 
   const federated_counts& counts() const { return counts_; }
@@ -126,7 +131,8 @@ private:
     if (f.fingerprint != fingerprint_ || f.bytes != Trainer::variable_bytes) return federated_answer::another_model;
     if (f.run > run_ || (f.run == run_ && f.round > round_)) return federated_answer::taken;
     if (f.run < run_ || f.round < round_) return federated_answer::late;
-    return f.crc == model_crc_ ? federated_answer::repeated : federated_answer::taken;  // a server began it anew
+    // The round begins anew where the server began it with other numbers, or where its update could not be sent.
+    return f.crc == model_crc_ && (begun_ || examples_ != 0) ? federated_answer::repeated : federated_answer::taken;
   }
   struct filling {
     const std::byte* from;
