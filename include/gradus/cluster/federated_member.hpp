@@ -20,10 +20,11 @@
 //   }
 //
 // The variables of float32 are exchanged, including those of batch_norm; the board keeps the rule's slots from one
-// round to the next (trainer.restart_mirrors() restarts them). A frame that is not taken is counted (federated_answer)
-// and changes nothing else. The room may be memory that a step writes before it reads it, but not while a step's
-// inputs lie there: a step that runs while a frame is being received destroys that frame.
-// Frames have checksums, but no signatures: on a line that others can write to, put them into TLS.
+// round to the next (trainer.restart_mirrors() restarts them), but those that are copies of variables (lookahead) begin
+// at each model anew. Rules that compute the variables from slots alone (ftrl) do not compile. A frame that is not
+// taken is counted (federated_answer) and changes nothing else. The room may be memory that a step writes before it
+// reads it, but not while a step's inputs lie there: a step that runs while a frame is being received destroys that
+// frame. Frames have checksums, but no signatures: on a line that others can write to, put them into TLS.
 #pragma once
 #include "federated_frame.hpp"
 
@@ -36,6 +37,10 @@ class federated_member {
       Trainer::variable_bytes != 0,
       "gradus: a federated_member exchanges variables of float32; this model has none, or others too, which it "
       "trains or which are float64, bfloat16 or float16; make those float32.");
+  static_assert(
+      !requires { requires Trainer::computes_from_slots; },
+      "gradus: the rule of this federated_member's trainer (ftrl, adagrad_da) computes the variables from its "
+      "slots alone, so the first step would discard the server's model; use another rule, such as adagrad.");
 
 public:
   // `number` is this board's, below options.members of the server. The room has at least trainer.variable_bytes bytes.
@@ -145,6 +150,7 @@ private:
   void take() {
     filling all{room_};
     trainer_.list_variables(all);
+    if constexpr (requires { trainer_.restart_copies(); }) trainer_.restart_copies();
     const detail::federated_frame& f = receiver_.frame();
     run_ = f.run, round_ = f.round, model_crc_ = f.crc, examples_ = 0, begun_ = true, asked_again_ = false;
   }
