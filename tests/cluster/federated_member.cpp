@@ -3,7 +3,9 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <limits>
+#include <utility>
 
 #include "gradus/update/lookahead.hpp"
 #include "gradus/update/multi.hpp"
@@ -170,8 +172,8 @@ TEST_CASE("federated_member: a board whose slots are not finite begins them anew
   begin();
   one.learn(1, 1);
   CHECK(one.member.send(4, write) == bad_numbers);  // Adam's slots
-  one.trainer.restart_mirrors();
   begin();
+  one.trainer.restart_mirrors();  // once the variables are the server's, of which an average is a copy
   one.learn(1, 1);
   CHECK(one.member.send(4, write) == taken);
 }
@@ -294,6 +296,36 @@ TEST_CASE("federated_member: an average goes on over the rounds") {
   CHECK(bias[0] == 3);
   trainer.swap_averages();
   CHECK(bias[0] == taken_bias);
+}
+
+// The program of docs/edge.md: mirrors begin anew when the next model is there. Before it they would copy what is NaN.
+TEST_CASE("federated_member: an average beside numbers that were not finite is finite again from the next model on") {
+  for (const bool waits : {false, true}) {
+    auto trainer = make_static_stepper<mlp<5>>(static_batch<4>{}, gradient_descent{.rate = 0.02},
+                                               exponential_moving_average{.decay = 0.5}, portable{});
+    board<> leader(99);
+    federated_server server(leader.trainer, {.members = 1});
+    std::byte room[decltype(trainer)::variable_bytes];
+    federated_member member(trainer, 0, room);
+    const auto write = [](std::span<const std::byte>) {};
+    trainer.initialize(1);
+    bool begins_anew = false;
+    const auto round = [&](float y) {
+      member.receive(copy(server.begin_round())), server.end_round();
+      REQUIRE(member.has_round());
+      if (std::exchange(begins_anew, false)) trainer.restart_mirrors();
+      for (float& v : trainer.input<"y">()) v = y;
+      trainer.step();
+      begins_anew = member.send(4, write) == bad_numbers;
+    };
+    round(std::numeric_limits<float>::quiet_NaN());
+    CHECK(begins_anew);
+    if (!waits) trainer.restart_mirrors(), begins_anew = false;
+    round(1);
+    CHECK(!begins_anew);
+    trainer.swap_averages();
+    CHECK(std::isfinite(trainer.variable<"out/bias">()[0]) == waits);
+  }
 }
 
 TEST_CASE("federated_member: a server's number is refused") {

@@ -95,9 +95,9 @@ public:
   std::uint32_t run() const { return run_; }
   // Sends the variables as the result of training on `examples` examples; then the round is over for this board.
   // Calls write(std::span<const std::byte>) for the head and for each variable, in order. Returns taken; or why nothing
-  // was sent: bad_examples for 0, early before the first round, bad_numbers if a variable is infinite or NaN (slots
-  // that are not finite either begin anew with trainer.restart_mirrors()). The round begins anew if its model comes
-  // once more.
+  // was sent: bad_examples for 0, early before the first round, bad_numbers if a variable is infinite or NaN. Slots
+  // and averages that are not finite either begin anew with trainer.restart_mirrors() once the next model is in the
+  // variables; before it they would copy what is not finite. The round begins anew if its model comes once more.
   template <class Write>
   federated_answer send(std::uint32_t examples, Write write) {
     if (round_ == 0) return federated_answer::early;
