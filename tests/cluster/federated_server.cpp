@@ -317,13 +317,19 @@ struct listed {
 TEST_CASE("federated_server: variables that cannot be averaged are refused") {
   std::vector<std::byte> room(64);
   listed doubles{{{"w", float32, room}, {"d", float64, room}}}, none{{{"n", int64, room}}};
+  listed halves{{{"w", float32, room}, {"h", bfloat16, room}}}, others{{{"w", float32, room}, {"f", float16, room}}};
   listed huge{{{"a", float32, std::span(room.data(), std::size_t{1} << 30)},
                {"b", float32, std::span(room.data(), std::size_t{1} << 30)}}};
   listed empty{{{"w", float32, room}}, false};
   CHECK_THROWS_WITH_AS(federated_server(doubles, {}),
                        "federated_server: variable \"d\" is float64; rounds exchange float32, and a mean without it "
-                       "would be half a model",
+                       "would be half a model; make it float32",
                        invalid_argument);
+  CHECK_THROWS_WITH_AS(federated_server(halves, {}),
+                       "federated_server: variable \"h\" is bfloat16; rounds exchange float32, and a mean without it "
+                       "would be half a model; make it float32",
+                       invalid_argument);
+  CHECK_THROWS_AS(federated_server(others, {}), invalid_argument);
   CHECK_THROWS_WITH_AS(federated_server(none, {}),
                        "federated_server: the model has no variable of float32, so there is nothing to average",
                        invalid_argument);

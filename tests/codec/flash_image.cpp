@@ -50,15 +50,18 @@ std::string hex_dump(std::span<const std::byte> file) {
   return out;
 }
 
-// A board's flash, kept in memory.
+// A board's flash, kept in memory. It fails after `left` operations.
 struct chip {
   std::vector<std::byte>* cells;
   std::uint32_t sector_bytes, sectors = static_cast<std::uint32_t>(cells->size() / sector_bytes);
+  int left = 1 << 30;
   bool erase(std::uint32_t s) {
+    if (left-- <= 0) return false;
     std::fill_n(cells->begin() + s * sector_bytes, sector_bytes, std::byte{0xFF});
     return true;
   }
   bool program(std::uint32_t at, std::span<const std::byte, 32> line) {
+    if (left-- <= 0) return false;
     for (std::size_t i = 0; i < 32; ++i) (*cells)[at + i] &= line[i];
     return true;
   }
@@ -88,6 +91,13 @@ bool same(const snapshot& a, const snapshot& b) {
                              std::equal(p.bytes.begin(), p.bytes.end(), q.bytes.begin(), q.bytes.end());
                     });
 }
+struct counting {
+  std::int64_t step = 0;
+  template <class List>
+  void remembers(List& list) {
+    list.scalar("global_step", step);
+  }
+};
 template <class T>
 void poke(std::vector<std::byte>& file, std::size_t at, T n) {
   std::memcpy(file.data() + at, &n, sizeof n);
@@ -221,4 +231,54 @@ TEST_CASE("flash_image: each forgery is named") {
     const auto r = read_flash_image(forged);
     if (r.ok()) CHECK(same(r.content, read_flash_image(file).content));
   }
+}
+
+// What a board says of its flash, a dump of that flash says too: `another_model` and `too_small` apart, since a dump
+// has no model.
+TEST_CASE("flash_image: a dump has the status that the board's open has") {
+  counting board;
+  const auto agree = [&](const std::vector<std::byte>& of) {
+    auto cells = of;
+    flash_store store(chip{&cells, 128});
+    const flash_status said = store.open(board);
+    const decoded read = read_flash_image(of);
+    CHECK(read.problem == (said == flash_status::ok ? "" : message_of(said)));
+    if (said != flash_status::ok) CHECK(read.kind == kind_of(said));
+    return said;
+  };
+  int seen[10] = {};
+  std::vector<std::byte> cells(4 * 128, std::byte{0xFF});
+  for (std::int64_t n = 1; n <= 5; ++n) {
+    const auto before = cells;
+    for (int left = 0; left < 6; ++left) {
+      cells = before;
+      flash_store store(chip{.cells = &cells, .sector_bytes = 128, .left = left});
+      store.open(board), board.step = n;
+      store.save(board);
+      ++seen[static_cast<int>(agree(cells))];
+    }
+  }
+  const auto saved = cells;
+  for (std::size_t bit = 0; bit < 8 * saved.size(); ++bit) {
+    cells = saved;
+    cells[bit / 8] ^= static_cast<std::byte>(1 << bit % 8);
+    ++seen[static_cast<int>(agree(cells))];
+  }
+  // One record alone.
+  std::vector<std::byte> blank(4 * 128, std::byte{0xFF}), one = blank;
+  flash_store store(chip{&one, 128});
+  store.open(board), store.save(board);
+  for (std::size_t bit = 0; bit < 8 * 128; ++bit) {
+    cells = one;
+    cells[bit / 8] ^= static_cast<std::byte>(1 << bit % 8);
+    ++seen[static_cast<int>(agree(cells))];
+  }
+  for (const auto status : {flash_status::ok, flash_status::empty, flash_status::damaged})
+    CHECK(seen[static_cast<int>(status)] > 0);
+  // The greatest of all numbers is no record's.
+  cells = one;
+  poke(cells, 36, ~std::uint32_t{0}), seal(cells);
+  CHECK(agree(cells) == flash_status::empty);
+  for (auto& b : cells) b = std::byte{0x5A};
+  CHECK(agree(cells) == flash_status::foreign);
 }

@@ -1,4 +1,4 @@
-// expect: gradus: a federated_member exchanges variables of float32; this model trains others, or none.
+// expect: gradus: a federated_member exchanges variables of float32; this model has none, or others too
 // within: 8 lines
 #include <gradus/cluster/federated_member.hpp>
 #include <gradus/gradus.hpp>

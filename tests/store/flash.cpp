@@ -24,12 +24,14 @@ struct power_cut {};
 struct cells {
   std::uint32_t sector_bytes, sectors;
   std::vector<std::byte> bytes;
-  std::vector<int> erased;               // how often, of each sector
-  std::vector<std::uint8_t> programmed;  // of each line since its sector was erased
-  std::vector<std::uint32_t> bad = {};   // sectors that do not take bits any more
+  std::vector<int> erased;                // how often, of each sector
+  std::vector<std::uint8_t> programmed;   // of each line since its sector was erased
+  std::vector<std::uint32_t> bad = {};    // sectors that do not take bits any more
+  std::vector<std::uint32_t> stuck = {};  // sectors that are not erased any more
   int operations = 0, refused = 0, left = -1, failing_reads = 0, reads = 0;
   std::mt19937 random{1};
-  bool in_order = true;  // a torn operation has done a first part of the words, not any of them
+  bool in_order = true;       // a torn operation has done a first part of the words, not any of them
+  bool clears_first = false;  // an erasure first programs all bits of its sector to 0, and is torn while it does
 
   cells(std::uint32_t of_a_sector, std::uint32_t n)
       : sector_bytes(of_a_sector),
@@ -55,13 +57,17 @@ struct cells {
   }
   bool erase(std::uint32_t sector) {
     if (sector >= sectors) return ++refused, false;
+    if (std::find(stuck.begin(), stuck.end(), sector) != stuck.end()) return false;
     std::byte* p = &bytes[sector * sector_bytes];
     ++erased[sector];
     std::fill_n(&programmed[sector * sector_bytes / 32], sector_bytes / 32, std::uint8_t{0});
     if (fails()) {
       torn(sector_bytes / 4, [&](std::size_t i, int how) {
         for (std::size_t k = 4 * i; k < 4 * i + 4; ++k)
-          if (how != 0) p[k] |= how == 2 ? std::byte{0xFF} : static_cast<std::byte>(random());
+          if (clears_first)
+            p[k] = how == 0 ? p[k] : std::byte{0};
+          else if (how != 0)
+            p[k] |= how == 2 ? std::byte{0xFF} : static_cast<std::byte>(random());
       });
       // A cell that is half erased takes no program: the store has to erase the sector again.
       std::fill_n(&programmed[sector * sector_bytes / 32], sector_bytes / 32, std::uint8_t{1});
@@ -134,6 +140,15 @@ struct trained {
     list.tensor("seen", uint8, extents{5}, std::as_writable_bytes(std::span(seen)));
   }
   void restored() { is_restored = true; }
+};
+// One whose state takes three sectors of 1024 bytes.
+struct larger : trained {
+  std::array<float, 700> more{};
+  template <class List>
+  void remembers(List& list) {
+    trained::remembers(list);
+    list.tensor("more", float32, extents{700}, std::as_writable_bytes(std::span(more)));
+  }
 };
 trained at_step(std::int64_t n) {
   trained t;
@@ -273,6 +288,78 @@ TEST_CASE("flash: a power cut inside format leaves the newest save or none, and 
     }
   CHECK(kept > 0);
   CHECK(gone > 0);
+}
+
+// A sector that is not erased keeps its record, whose number is above those of a store that begins anew.
+TEST_CASE("flash: a save after a format that failed is newer than what the format left") {
+  for (std::uint32_t stuck = 0; stuck < 4; ++stuck) {
+    cells flash(1024, 4);
+    for (std::int64_t n = 1; n <= 7; ++n) REQUIRE(save(flash, n) == flash_status::ok);
+    flash.stuck = {stuck};
+    flash_store store(chip{&flash});
+    trained t;
+    REQUIRE(store.open(t) == flash_status::ok);
+    CHECK(store.format() == flash_status::not_written);
+    t.step_to(50);
+    flash.stuck.clear();
+    CHECK(store.save(t) == flash_status::ok);
+    CHECK(opened(flash) == 50);
+    CHECK(store.format() == flash_status::ok);
+    CHECK(store.sequence() == 0);
+  }
+}
+
+// A program may format what it has not opened, or what has become too small for its state: a cut leaves the newest
+// record or none here too, never an older one.
+TEST_CASE("flash: format erases the newest record last, also before open and where the store is too small") {
+  for (std::int64_t saves = 1; saves <= 9; ++saves)
+    for (int at = 0; at < 5; ++at)
+      for (const bool opens : {false, true}) {
+        cells flash(1024, 5);
+        for (std::int64_t n = 1; n <= saves; ++n) REQUIRE(save(flash, n) == flash_status::ok);
+        flash.left = at;
+        {
+          flash_store store(chip{&flash});
+          larger t;
+          if (opens) REQUIRE(store.open(t) == flash_status::too_small);
+          REQUIRE_THROWS_AS(store.format(), power_cut);
+        }
+        flash.left = -1;
+        const auto found = opened(flash);
+        REQUIRE_MESSAGE((found == saves || found == -1), "saves ", saves, ", erase ", at,
+                        std::string(opens ? ", too small" : ""), ": step ", found);
+        if (at < 4) CHECK(found == saves);
+      }
+}
+
+// Many chips program a sector to 0 before they erase it.
+TEST_CASE("flash: a cut while an erasure clears its sector is no other program's data") {
+  std::mt19937 random(29);
+  for (const auto& [bytes, sectors] : {std::pair{1024u, 2u}, {256u, 7u}, {64u, 18u}})
+    for (std::int64_t saves = 0; saves < 3; ++saves) {
+      cells before(bytes, sectors);
+      for (std::int64_t n = 1; n <= saves; ++n) REQUIRE(save(before, n) == flash_status::ok);
+      cells counted = before;
+      counted.operations = 0;
+      REQUIRE(save(counted, saves + 1) == flash_status::ok);
+      for (int at = 0; at < counted.operations; ++at)
+        for (int way = 0; way < 20; ++way) {
+          cells flash = before;
+          flash.random.seed(random()), flash.in_order = way % 2 == 0, flash.left = at, flash.clears_first = true;
+          REQUIRE_THROWS_AS(save(flash, saves + 1), power_cut);
+          flash.left = -1;
+          flash_status said{};
+          const auto found = opened(flash, &said);
+          if (found == -1)
+            REQUIRE_MESSAGE((saves == 0 && (said == flash_status::empty || said == flash_status::damaged)), "sector ",
+                            bytes, ", operation ", at, ": ", std::string(message_of(said)));
+          else
+            REQUIRE((found == saves || found == saves + 1));
+          REQUIRE(save(flash, 90) == flash_status::ok);
+          REQUIRE(opened(flash) == 90);
+          REQUIRE(flash.refused == 0);
+        }
+    }
 }
 
 TEST_CASE("flash: a long life with cuts") {

@@ -43,7 +43,7 @@ constexpr const char* message_of(federated_answer a) {
       "the frame is early: its round has not begun; check that one server leads this run",
       "the frame is repeated: this round's was taken before",
       "the frame has numbers that are infinite or NaN; train with a smaller rate, or with a clip, and restart "
-      "the rule's slots if they are not finite either (restart_mirrors)",
+      "the rule's slots if they are not finite either (restart_mirrors, once the next model has come)",
       "the frame was trained on no example, or on more than options.most_examples"};
   return messages[static_cast<int>(a)];
 }

@@ -20,10 +20,11 @@
 //   }
 //
 // The variables of float32 are exchanged, including those of batch_norm; the board keeps the rule's slots from one
-// round to the next (trainer.restart_mirrors() restarts them). A frame that is not taken is counted (federated_answer)
-// and changes nothing else. The room may be memory that a step writes before it reads it, but not while a step's
-// inputs lie there: a step that runs while a frame is being received destroys that frame.
-// Frames have checksums, but no signatures: on a line that others can write to, put them into TLS.
+// round to the next (trainer.restart_mirrors() restarts them), but those that are copies of variables (lookahead) begin
+// at each model anew. Rules that compute the variables from slots alone (ftrl) do not compile. A frame that is not
+// taken is counted (federated_answer) and changes nothing else. The room may be memory that a step writes before it
+// reads it, but not while a step's inputs lie there: a step that runs while a frame is being received destroys that
+// frame. Frames have checksums, but no signatures: on a line that others can write to, put them into TLS.
 #pragma once
 #include "federated_frame.hpp"
 
@@ -32,8 +33,14 @@ namespace gradus::inline GRADUS_BUILD {
 // Only one thread may use it at a time. It refers to the trainer, which must stay where it is.
 template <class Trainer>
 class federated_member {
-  static_assert(Trainer::variable_bytes != 0,
-                "gradus: a federated_member exchanges variables of float32; this model trains others, or none.");
+  static_assert(
+      Trainer::variable_bytes != 0,
+      "gradus: a federated_member exchanges variables of float32; this model has none, or others too, which it "
+      "trains or which are float64, bfloat16 or float16; make those float32.");
+  static_assert(
+      !requires { requires Trainer::computes_from_slots; },
+      "gradus: the rule of this federated_member's trainer (ftrl, adagrad_da) computes the variables from its "
+      "slots alone, so the first step would discard the server's model; use another rule, such as adagrad.");
 
 public:
   // `number` is this board's, below options.members of the server. The room has at least trainer.variable_bytes bytes.
@@ -88,8 +95,9 @@ public:
   std::uint32_t run() const { return run_; }
   // Sends the variables as the result of training on `examples` examples; then the round is over for this board.
   // Calls write(std::span<const std::byte>) for the head and for each variable, in order. Returns taken; or why nothing
-  // was sent: bad_examples for 0, early before the first round, bad_numbers if a variable is infinite or NaN (slots
-  // that are not finite either begin anew with trainer.restart_mirrors()).
+  // was sent: bad_examples for 0, early before the first round, bad_numbers if a variable is infinite or NaN. Slots
+  // and averages that are not finite either begin anew with trainer.restart_mirrors() once the next model is in the
+  // variables; before it they would copy what is not finite. The round begins anew if its model comes once more.
   template <class Write>
   federated_answer send(std::uint32_t examples, Write write) {
     if (round_ == 0) return federated_answer::early;
@@ -98,11 +106,15 @@ public:
   }
   // Returns whether the server has sent the round's model once more because it has not received the update.
   bool is_asked_again() const { return asked_again_; }
-  // Sends the last update again. Returns taken, early if none was sent, or late if the variables have changed since.
+  // Sends the last update again. Returns taken, early if none was sent, or late if the variables have changed since;
+  // then the round begins anew when its model comes once more.
   template <class Write>
   federated_answer send_again(Write write) {
     asked_again_ = false;
-    return examples_ == 0 ? federated_answer::early : write_frame(examples_, write);
+    if (examples_ == 0) return federated_answer::early;
+    const federated_answer answer = write_frame(examples_, write);
+    if (answer != federated_answer::taken) examples_ = 0;
+    return answer;
   }
 
   const federated_counts& counts() const { return counts_; }
@@ -124,7 +136,8 @@ private:
     if (f.fingerprint != fingerprint_ || f.bytes != Trainer::variable_bytes) return federated_answer::another_model;
     if (f.run > run_ || (f.run == run_ && f.round > round_)) return federated_answer::taken;
     if (f.run < run_ || f.round < round_) return federated_answer::late;
-    return f.crc == model_crc_ ? federated_answer::repeated : federated_answer::taken;  // a server began it anew
+    // The round begins anew where the server began it with other numbers, or where its update could not be sent.
+    return f.crc == model_crc_ && (begun_ || examples_ != 0) ? federated_answer::repeated : federated_answer::taken;
   }
   struct filling {
     const std::byte* from;
@@ -137,6 +150,7 @@ private:
   void take() {
     filling all{room_};
     trainer_.list_variables(all);
+    if constexpr (requires { trainer_.restart_copies(); }) trainer_.restart_copies();
     const detail::federated_frame& f = receiver_.frame();
     run_ = f.run, round_ = f.round, model_crc_ = f.crc, examples_ = 0, begun_ = true, asked_again_ = false;
   }

@@ -57,12 +57,13 @@ public:
     extents dims;
     std::span<std::byte> values;
   };
-  // A list for list_variables. Raises invalid_argument for variables of float64.
+  // A list for list_variables. Raises invalid_argument for variables of float64, bfloat16 and float16.
   struct collecting {
     std::vector<variable> all;
     void tensor(std::string_view name, dtype type, const extents& dims, std::span<std::byte> values);
   };
-  federated_rounds(std::vector<variable> variables, const federated_options& options);
+  // `writes` counts the means that were written into the variables; null: nothing does.
+  federated_rounds(std::vector<variable> variables, const federated_options& options, std::int64_t* writes = nullptr);
 
   std::span<const std::byte> begin_round();
   std::span<const std::byte> frame() const;
@@ -91,6 +92,7 @@ private:
   std::int64_t round_ = 0;
   std::uint32_t model_crc_ = 0;  // of the round's model
   bool runs_ = false;
+  std::int64_t* writes_;
 
   const member_line& at(int member) const;
   federated_answer judge(const federated_frame& f, int member) const;
@@ -104,9 +106,11 @@ private:
 class federated_server {
 public:
   // `trainer` is a static_stepper whose variables have values, or the variables of a trainer that make_trainer made:
-  // trainer.steps().variables(), once it has trained or restored a checkpoint.
+  // trainer.steps().variables(), once it has trained or restored a checkpoint. That trainer then evaluates the mean,
+  // and its next call of train goes on from it and saves it, also a call that makes no step.
   template <class Trainer>
-  federated_server(Trainer& trainer, const federated_options& options) : rounds_(variables_of(trainer), options) {
+  federated_server(Trainer& trainer, const federated_options& options)
+      : rounds_(variables_of(trainer), options, writes_of(trainer)) {
     static_assert(
         requires { trainer.initialized(); },
         "gradus: a federated_server takes a static_stepper or, of a trainer, trainer.steps().variables().");
@@ -147,6 +151,13 @@ private:
     detail::federated_rounds::collecting list;
     if constexpr (requires { trainer.list_variables(list); }) trainer.list_variables(list);
     return std::move(list.all);
+  }
+  template <class Trainer>
+  static std::int64_t* writes_of(Trainer& trainer) {
+    if constexpr (requires { trainer.outside_writes(); })
+      return &trainer.outside_writes();
+    else
+      return nullptr;
   }
 };
 

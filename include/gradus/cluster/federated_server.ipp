@@ -8,14 +8,15 @@ namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY void federated_rounds::collecting::tensor(std::string_view name, dtype type, const extents& dims,
                                                       std::span<std::byte> values) {
-  if (type == float64)
-    raise(status::invalid_argument, "federated_server: variable \"", name,
-          "\" is float64; rounds exchange float32, and a mean without it would be half a model");
+  if (type == float64 || is_16_bit_float(type))
+    raise(status::invalid_argument, "federated_server: variable \"", name, "\" is ", name_of(type),
+          "; rounds exchange float32, and a mean without it would be half a model; make it float32");
   if (type == float32) all.push_back({std::string(name), dims, values});
 }
 
-GRADUS_BODY federated_rounds::federated_rounds(std::vector<variable> variables, const federated_options& options)
-    : options_(options), variables_(std::move(variables)) {
+GRADUS_BODY federated_rounds::federated_rounds(std::vector<variable> variables, const federated_options& options,
+                                               std::int64_t* writes)
+    : options_(options), variables_(std::move(variables)), writes_(writes) {
   if (options_.members < 1 || options_.members >= federated_frame::server)
     raise(status::invalid_argument, "federated_options: members is ", options_.members, "; give 1 to 65534");
   if (options_.least_members < 1 || options_.least_members > options_.members)
@@ -131,6 +132,7 @@ GRADUS_BODY federated_report federated_rounds::end_round() {
     if (m.taken) ++r.members, r.examples += m.examples;
   if (r.members < options_.least_members) return r;
   r.averaged = true;
+  if (writes_ != nullptr) ++*writes_;
   std::size_t from = 0;
   for (const variable& v : variables_) {
     for (std::size_t i = 0; i < v.values.size(); i += sizeof(float), from += sizeof(float)) {

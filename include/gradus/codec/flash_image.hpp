@@ -30,7 +30,9 @@ std::vector<std::byte> write_flash_image(const snapshot& content, const flash_ge
 // Returns the newest whole record, whatever its model: older and damaged ones are ignored, as the board ignores them.
 // The image has to be the store's whole part, since records continue at its beginning. A problem is reported as a codec
 // reports it: data_loss if no record is whole, not_found if nothing was saved, failed_precondition for a record that is
-// of a newer format or not of this library.
+// of a newer format or not of this library. The texts are those of the status that a board's open returns for these
+// bytes; only what erasures that were cut have left may be empty there and foreign here, since an image without a whole
+// header does not say where its sectors begin.
 decoded read_flash_image(std::span<const std::byte> image, const reader_limits& limits = {});
 
 }  // namespace gradus

@@ -84,6 +84,25 @@ inline bool flash_header(std::span<const std::byte> image, std::size_t at,
   return crc32c_by_nibble(0, image.data() + at + flash_format::header_at, 28) == words[flash_format::header_crc] &&
          n >= flash_format::payload_at && n % flash_format::line == 0 && image.size() % n == 0 && at % n == 0;
 }
+
+// Which marks lines of an image begin with, as a board sees those of its sectors (flash_store::read_header).
+struct flash_marks {
+  bool begun = false;   // alone, or cut while it was programmed or erased
+  bool broken = false;  // before a header that is not whole
+
+  void see(std::span<const std::byte> image, std::size_t at, bool has_header) {
+    std::uint32_t m[2];
+    std::memcpy(m, image.data() + at, sizeof m);
+    if (m[0] == flash_format::mark[0] && m[1] == flash_format::mark[1]) {
+      const auto behind = image.subspan(at + flash_format::header_at, flash_format::line);
+      const bool blank = std::all_of(behind.begin(), behind.end(), [](std::byte b) { return b == std::byte{0xFF}; });
+      (blank || has_header ? begun : broken) = true;
+    } else if ((m[0] & m[1]) != ~0u) {
+      begun = begun || ((m[0] & flash_format::mark[0]) == flash_format::mark[0] &&
+                        (m[1] & flash_format::mark[1]) == flash_format::mark[1]);
+    }
+  }
+};
 }  // namespace detail
 
 GRADUS_BODY std::vector<std::byte> write_flash_image(const snapshot& content, const flash_geometry& geometry) {
@@ -138,13 +157,16 @@ GRADUS_BODY decoded read_flash_image(std::span<const std::byte> image, const rea
   if (image.size() > 0x7FFFFFFF)
     return refuse(status::failed_precondition, text("it has ", image.size(), " bytes; an image has less than 2 GiB"));
   // Find the newest header whose record is whole.
-  bool marks = false;
+  detail::flash_marks marks;
   std::uint64_t summed = 0;
   std::uint32_t words[format::words], best[format::words] = {};
   std::vector<std::byte> payload, found;
   for (std::size_t at = 0; at + format::payload_at <= image.size(); at += format::line) {
-    marks = marks || std::memcmp(image.data() + at, format::mark, sizeof format::mark) == 0;
-    if (!detail::flash_header(image, at, words) || words[format::sequence] <= best[format::sequence]) continue;
+    const bool has_header = detail::flash_header(image, at, words);
+    marks.see(image, at, has_header);
+    // A board takes no record with the greatest of all numbers either.
+    if (!has_header || words[format::sequence] <= best[format::sequence] || words[format::sequence] == ~0u) continue;
+    marks.broken = true;  // which means nothing where its record, or another, is whole
     const std::uint32_t n = words[format::bytes];
     if (n > image.size() - format::payload_at) continue;
     payload.resize(format::padded(n));
@@ -161,9 +183,11 @@ GRADUS_BODY decoded read_flash_image(std::span<const std::byte> image, const rea
     found.swap(payload), found.resize(n);
   }
   if (best[format::sequence] == 0) {
-    if (marks) return refuse(status::data_loss, message_of(flash_status::damaged));
-    for (const std::byte b : image)
-      if (b != std::byte{0xFF}) return refuse(status::failed_precondition, message_of(flash_status::foreign));
+    if (marks.broken) return refuse(status::data_loss, message_of(flash_status::damaged));
+    // Where no sector is known, only zeros are what a cut erasure may leave.
+    const auto is_erased = [](std::byte b) { return b == std::byte{0xFF} || b == std::byte{0}; };
+    if (!marks.begun && !std::all_of(image.begin(), image.end(), is_erased))
+      return refuse(status::failed_precondition, message_of(flash_status::foreign));
     return refuse(status::not_found, message_of(flash_status::empty));
   }
   if (best[format::version_word] != format::version)

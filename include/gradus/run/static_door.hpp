@@ -71,14 +71,6 @@ struct static_release_fits {
                 "gradus: release_gradients updates a variable before the other gradients are there, and gate_graph "
                 "waits for all of them; leave one of the two out.");
 };
-// A rule that computes its variable from the slots alone declares it; rounded slots would mean rounded variables.
-template <class R>
-inline constexpr bool computes_variable_from_slots = [] {
-  if constexpr (requires { typename R::rule_type; })  // a chain
-    return computes_variable_from_slots<typename R::rule_type>;
-  else
-    return requires { requires R::variable_from_slots; };
-}();
 // Whether slots of these policies may be stored as bfloat16, and as int8.
 template <class... Policies>
 inline constexpr bool updates_numbers = [] {

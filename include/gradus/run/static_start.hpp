@@ -66,12 +66,14 @@ template <class Train, const auto& Layout>
   }
 }
 
-// Returns the bytes of the variables that are not local and of float32; 0 if a trainable one is of another type.
+// Returns the bytes of the variables that are not local and of float32; 0 if a trainable one is of another type, or if
+// one that is not trained is a floating-point number of another: a model without it would be half a model.
 template <class Variables>
 consteval std::size_t float_bytes(const Variables& variables) {
   std::size_t n = 0;
   for (const auto& v : variables) {
-    if (v.trainable && v.type != float32) return 0;
+    const bool is_number = is_float(v.type) || is_16_bit_float(v.type);
+    if (v.type != float32 && (v.trainable || (is_number && !v.local))) return 0;
     if (!v.local && v.type == float32) n += v.bytes;
   }
   return n;

@@ -46,7 +46,8 @@ public:
   // prediction's.
   static constexpr std::size_t memory_bytes = layout.bytes;
   static constexpr static_memory memory_parts = layout.parts(update_type::mirror_count);
-  static constexpr std::size_t variable_bytes = detail::float_bytes(kept);  // of float32; 0 if others are trained
+  static constexpr bool computes_from_slots = update_type::computes_from_slots;  // variables, as ftrl does
+  static constexpr std::size_t variable_bytes = detail::float_bytes(kept);       // of float32; 0 if there are others
 
   [[gnu::always_inline]] explicit static_stepper(Policies... policies)
       : step_(detail::compose_update(policies...)),
@@ -210,6 +211,23 @@ public:
     for (const auto& v : kept) v.trainable ? start_mirrors(v) : void();
     step_.update.restart();
     step_.update.stay_at(0, step_.global_step);
+  }
+  // Call this when all variables were replaced while training goes on, as federated rounds do: slots that are copies of
+  // the variables begin anew as such, since the next steps would return to the values of before. The other slots stay,
+  // and so does an average, which only follows the variables. A rule that evaluates at a slot (schedule_free_adamw)
+  // counts the weights of its copies, so all of it begins anew.
+  void restart_copies() {
+    if constexpr (update_type::has_evaluation_copy && !update_type::first_type::has_average) {
+      restart_mirrors();
+    } else if constexpr (update_type::copies_variables) {
+      for (const auto& v : kept)
+        if (v.trainable)
+          detail::each_mirror(step_.update, branch_of(v), resolve(v.dims, 1),
+                              [&](std::size_t k, const mirror& m, const extents&) {
+                                if (m.starts_as_variable && k != step_.update.evaluation_mirror(branch_of(v)))
+                                  std::memcpy(memory_ + layout.mirror(k, v.offset), memory_ + v.offset, v.bytes);
+                              });
+    }
   }
 
 private:

@@ -101,6 +101,9 @@ public:
   }
 
   bool initialized() const;  // whether all variables of checkpoints have values
+  // Counts how often the values were replaced by what is neither a step nor a restore (cluster/federated_server.hpp),
+  // so that the owner of the run evaluates and saves them.
+  std::int64_t& outside_writes() { return outside_writes_; }
   // Gives the model's own count of steps, the variable "global_step", its value: after each step, and after a restore,
   // since checkpoints hold it once, as the count of the stepper.
   void count_steps(std::int64_t global_step);
@@ -125,6 +128,7 @@ private:
   aligned_buffer memory_;
   std::vector<std::size_t> mirror_offsets_, mirror_bytes_;  // of mirror k of variable i at index k size() + i
   int steps_ = -1;                                          // the model's own count of steps
+  std::int64_t outside_writes_ = 0;
   std::size_t trainable_bytes_ = 0, all_bytes_ = 0, bytes_ = 0;
 };
 

@@ -133,6 +133,8 @@ public:
     over(trainer, w, reading::measure);
     found newest;
     state_ = look(w, newest);
+    // The newest record is known by now, also to format.
+    if (too_large(w)) state_ = flash_status::too_small;
     if (state_ != flash_status::ok) return state_;
     w.start = newest.sector;
     over(trainer, w, reading::check);
@@ -152,8 +154,8 @@ public:
     if (state_ > flash_status::damaged) return state_;
     walk w{*this};
     over(trainer, w, reading::measure);
+    if (too_large(w)) return flash_status::too_small;
     const std::uint32_t count = format_of::sectors_of(w.bytes, driver_.sector_bytes);
-    if (2 * count > driver_.sectors) return flash_status::too_small;
     w.start = next_;
     if (begin(w, count)) {
       over(trainer, w, reading::write);
@@ -168,14 +170,22 @@ public:
     return flash_status::not_written;
   }
 
-  // Erases all sectors, whatever they hold, the newest record last. The next save begins anew.
+  // Erases all sectors, whatever they hold, the newest record last. The next save begins anew. After not_written some
+  // sector still holds what it held; the next save counts on from the records' numbers, so that it is newer than they.
   flash_status format() {
+    if (state_ == flash_status::not_opened) {
+      walk w{*this};
+      found newest;
+      look(w, newest);
+    }
     bool done = true;
     for (std::uint32_t i = 0; i < driver_.sectors; ++i)
       done = driver_.erase(ring(newest_ + driver_.sectors - 1 - i)) && done;
-    newest_ = next_ = sequence_ = 0;
+    newest_ = next_ = 0;
     state_ = flash_status::empty;
-    return done ? flash_status::ok : flash_status::not_written;
+    if (!done) return flash_status::not_written;
+    sequence_ = 0;
+    return flash_status::ok;
   }
 
   // Returns the number of the newest record, which counts the saves that were tried since the first one. 0: there is
@@ -277,6 +287,9 @@ private:
 
   // ---- bytes of a record, whose sectors may go on at the ring's beginning
   std::uint32_t ring(std::uint32_t sector) const { return sector % driver_.sectors; }
+  bool too_large(const walk& w) const {
+    return 2 * format_of::sectors_of(w.bytes, driver_.sector_bytes) > driver_.sectors;
+  }
   [[gnu::noinline]] bool get(std::uint32_t start, std::uint32_t at, void* to, std::uint32_t n) {
     auto* p = static_cast<std::byte*>(to);
     const std::uint32_t end = driver_.sectors * driver_.sector_bytes;
@@ -324,7 +337,8 @@ private:
   // ---- looking
   enum class mark_seen : std::uint8_t { none, other, begun, broken, header };
   // Reads the beginning of a sector and returns what it holds: none, which may also be a mark that was cut while it was
-  // programmed or erased; other, something else; begun, a mark alone; broken, a mark and no whole header; header.
+  // programmed or erased (many chips program a sector to 0 before they erase it); other, something else; begun, a mark
+  // alone; broken, a mark and no whole header; header.
   [[gnu::noinline]] mark_seen read_header(found& f) {
     std::uint32_t mark[2] = {};
     if (!get(f.sector, 0, mark, sizeof mark) || !get(f.sector, format_of::header_at, f.words, sizeof f.words))
@@ -333,7 +347,7 @@ private:
     for (int k = 0; k < 2; ++k) {
       const std::uint32_t m = format_of::little(mark[k]);
       whole_mark = whole_mark && m == format_of::mark[k];
-      torn_mark = torn_mark && (m & format_of::mark[k]) == format_of::mark[k];
+      torn_mark = torn_mark && (m == 0 || (m & format_of::mark[k]) == format_of::mark[k]);
     }
     for (std::uint32_t word : f.words) blank = blank && word == ~0u;
     if (!whole_mark) return torn_mark ? mark_seen::none : mark_seen::other;
@@ -354,9 +368,7 @@ private:
     return crc == f[format_of::payload_crc];
   }
   [[gnu::noinline]] flash_status look(walk& w, found& newest) {
-    const std::uint32_t count = format_of::sectors_of(w.bytes, driver_.sector_bytes);
     newest_ = next_ = sequence_ = 0;
-    if (2 * count > driver_.sectors) return flash_status::too_small;
     unsigned seen = 0;  // a bit for each mark_seen
     const auto was_seen = [&seen](mark_seen m) { return (seen >> static_cast<int>(m) & 1u) != 0; };
     for (std::uint32_t below = ~0u;;) {

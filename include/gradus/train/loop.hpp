@@ -12,6 +12,7 @@
 #pragma once
 #include "../base/build.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <exception>
 #include <memory>
@@ -135,6 +136,7 @@ public:
     } else if (only_reading)
       return false;
     steps.initialize(settings_.seed);
+    outside_writes_ = outside_writes_of(steps), input_is_behind_ = false;
     bool begins = !found;
     if constexpr (Composition::in_cluster) begins = begins && !steps.has_entered();  // else it has the cluster's values
     if constexpr (Composition::warm_starts)
@@ -147,6 +149,27 @@ public:
   // Returns true if training may go on with the values in memory: not after a divergence, or after steps that were made
   // only for a profile.
   bool trusts_memory() const { return trusted_; }
+  // Values that others wrote into the variables since the last restore are trusted, and have to be saved. Where the
+  // memory was that of a restore for reading, the input has yet to be restored: input_is_behind.
+  void notice_writes(Steps& steps) {
+    const std::int64_t writes = outside_writes_of(steps);
+    if (writes == std::exchange(outside_writes_, writes)) return;
+    input_is_behind_ = input_is_behind_ || (!trusted_ && saved_step_ >= 0);
+    trusted_ = save_failed_ = true;
+  }
+  bool input_is_behind() const { return trusted_ && input_is_behind_; }
+  // Restores all but the variables' values, which are put back after an error too.
+  bool restore_behind(Steps& steps, const state_list& list, std::int64_t last) {
+    struct kept_values {
+      variable_arena& of;
+      std::vector<std::byte> values{of.value_base(), of.gradient_base()};
+      ~kept_values() { std::copy(values.begin(), values.end(), of.value_base()); }
+    } const kept{steps.variables()};
+    const bool found = restore(steps, list, false, {}, last);
+    save_failed_ = true;
+    input_is_behind_ = steps.global_step() > last;  // the saved position belongs to the input of a later call
+    return found;
+  }
   // Raises failed_precondition if another run has saved into the directory since this one did.
   void refuse_other_checkpoints() {
     if (!saves()) return;
@@ -263,6 +286,7 @@ public:
     if (!told_left_out_ && steps_made_ >= enough && 2 * left_out_ > steps_made_)
       told_left_out_ = true, warn_of(mostly_left_out(left_out_, steps_made_));
     if (!saves_) return;
+    notice_writes(*steps_);
     if (may_save && unsaved(steps_->global_step())) save();
     finish_saves();
     tell_saves();
@@ -352,6 +376,8 @@ private:
   double loss_ = std::numeric_limits<double>::quiet_NaN(), rate_ = 0;
   bool trusted_ = false, published_ = false, stop_ = false;
   std::int64_t saved_step_ = -1;  // of the newest checkpoint that was written (or is being written) or read
+  std::int64_t outside_writes_ = 0;
+  bool input_is_behind_ = false;
   double saved_at_ = 0, summarized_at_ = 0;
   std::int64_t summarized_from_ = 0;
   bool summarized_ = false;
@@ -364,6 +390,15 @@ private:
 
   bool has_files() const { return settings_.has_files(); }
 
+  // In a cluster the values are not this task's alone.
+  static std::int64_t outside_writes_of([[maybe_unused]] Steps& steps) {
+    if constexpr (Composition::in_cluster)
+      return 0;
+    else if constexpr (requires { steps.variables().outside_writes(); })
+      return steps.variables().outside_writes();
+    else
+      return 0;
+  }
   static double result(void* steps, std::string_view name) {
     Steps& s = *static_cast<Steps*>(steps);
     std::optional<double> found;

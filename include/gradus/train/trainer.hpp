@@ -249,12 +249,14 @@ private:
     state_list list = state();
     data.remembers(list);
     more.remembers(list);
+    loop_.notice_writes(stepper_);
     const bool goes_on = loop_.trusts_memory();
     if (goes_on) loop_.refuse_other_checkpoints();
     constexpr auto never = std::numeric_limits<std::int64_t>::max();
-    const bool resumed =
-        goes_on ? stepper_.global_step() > 0
-                : loop_.restore(stepper_, list, false, {}, options.max_steps > 0 ? options.max_steps : never);
+    const std::int64_t until = options.max_steps > 0 ? options.max_steps : never;
+    const bool resumed = loop_.input_is_behind() ? loop_.restore_behind(stepper_, list, until)
+                         : goes_on               ? stepper_.global_step() > 0
+                                                 : loop_.restore(stepper_, list, false, {}, until);
     const std::int64_t began = stepper_.global_step();
     const std::int64_t last = options.max_steps > 0           ? options.max_steps
                               : options.steps > never - began ? never
@@ -322,6 +324,7 @@ private:
   }
   bool has_files() const { return !config_.model_dir.empty(); }
   void ready_to_read(std::string_view path = {}) {
+    loop_.notice_writes(stepper_);
     if (loop_.trusts_memory()) {
       if (path.empty()) return;
       raise(status::failed_precondition,

@@ -115,6 +115,14 @@ public:
       largest([]<class B>(std::type_identity<B>) { return std::size_t{B::may_decay_all_rows}; }) != 0;
   static constexpr bool observes =
       largest([]<class B>(std::type_identity<B>) { return std::size_t{B::observes}; }) != 0;
+  // True if a step computes some variables from their slots alone, and if some slots begin as copies of the variables.
+  static constexpr bool computes_from_slots =
+      largest([]<class B>(std::type_identity<B>) {
+        return std::size_t{detail::computes_variable_from_slots<typename B::rule_type>};
+      }) != 0;
+  static constexpr bool copies_variables = largest([]<class B>(std::type_identity<B>) {
+                                             return std::size_t{detail::begins_as_variable<typename B::rule_type>()};
+                                           }) != 0;
   static_assert(
       !clips_columns || global_stages == 0,
       "gradus: adaptive_clip stands beside a chain with clip_by_global_norm, which would measure the gradients "

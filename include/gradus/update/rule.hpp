@@ -138,6 +138,27 @@ struct any_number {
 // True for a rule or a part that declares it: a slot of it is a copy of the variable.
 template <class R>
 inline constexpr bool copies_variable = requires { requires R::copies_variable; };
+// True if a slot of the rule begins as its variable, also where a rule of a program's own does not declare it; the
+// parts of a chain have to.
+template <class R>
+consteval bool begins_as_variable() {
+  if constexpr (requires { R::copies_variable; }) {
+    return R::copies_variable;
+  } else if constexpr (requires { typename std::bool_constant<(R{}.slots(), true)>; }) {
+    for (const slot& s : R{}.slots())
+      if (s.starts_as_variable) return true;
+  }
+  return false;
+}
+// True for a rule that computes its variable from the slots alone, which it declares: what else is written into the
+// variable has no effect, and rounded slots would mean rounded variables.
+template <class R>
+inline constexpr bool computes_variable_from_slots = [] {
+  if constexpr (requires { typename R::rule_type; })  // a chain
+    return computes_variable_from_slots<typename R::rule_type>;
+  else
+    return requires { requires R::variable_from_slots; };
+}();
 template <class R>
 concept has_slots = requires(const R& r) { r.slots().size(); };
 template <class R>
