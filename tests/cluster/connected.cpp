@@ -11,6 +11,7 @@
 
 #include <atomic>
 #include <filesystem>
+#include <limits>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -111,6 +112,59 @@ TEST_CASE("a configuration says how the cluster trains") {
   CHECK(says(message_of(status::invalid_argument,
                         [&] { make_trainer<mlp>(connected{here}, asynchronous{}, with_adam, config); }),
              "train_distribute and a policy of the run both say how the cluster trains"));
+}
+
+// The default, without a policy not_finite: a loss of NaN ends the run, and so does a gradient of NaN, once its
+// variable would be saved.
+TEST_CASE("a gradient and a loss that are NaN: a cluster does by default what one process does") {
+  constexpr auto roots = [](graph& g) {  // of x = 0: a loss of 0, whose gradient is 0 / 0
+    const value x = g.placeholder("x", {batch}), w = g.variable("w", {}, {.init = ones});
+    return model_spec{.loss = reduce_mean(sqrt(x * w)) + reduce_mean(square(g.variable("v", {3}, {.init = ones})))};
+  };
+  struct outcome {
+    std::string error;
+    run_files::content end;
+  };
+  const temp_dir place;
+  for (const float hostile : {0.0F, std::numeric_limits<float>::quiet_NaN()})
+    for (const int workers : {1, 2}) {
+      CAPTURE(hostile);
+      CAPTURE(workers);
+      std::vector<float> x(16, 1.0F);
+      x[15] = hostile;  // of the last round, and of the second worker where there are two
+      const auto train = [&](const std::string& dir, int size, int shards, int shard, const auto&... policies) {
+        run_config c = config_of(dir);
+        c.save_checkpoints_steps = 1;
+        make_trainer<roots>(policies..., gradient_descent{.rate = 0.1}, c)
+            .train(from_spans("x", x, extents{}).repeat().batch(size).shard(shards, shard), {.max_steps = 4});
+      };
+      const auto run = [&](const std::string& dir, const auto& f) {
+        outcome o;
+        try {
+          f(place / text(dir, workers, hostile));
+        } catch (const error& e) {
+          o.error = text(name_of(e.kind()), ": ", e.what());
+          o.error.resize(o.error.find("in the data"));  // what is behind it is of checkpoints, which the chief has
+        }
+        o.end = trained(place / text(dir, workers, hostile));
+        return o;
+      };
+      const outcome one = run("alone", [&](const std::string& dir) { train(dir, 4, 1, 0, microbatch{workers}); });
+      const auto is_as_one = [&](const char* dir, const auto& when) {
+        const outcome all = run(dir, [&](const std::string& to) {
+          local_cluster{.ps = 2, .workers = workers}.run([&](server& here) {
+            if (here.is_ps()) return here.join();
+            train(to, 4 / workers, workers, here.worker(), connected{here}, when);
+          });
+        });
+        CHECK(all.error == one.error);
+        CHECK(run_files::difference(all.end, one.end) == "");
+      };
+      CHECK(says(one.error, text("the model diverged: ", hostile == 0 ? "\"w\"" : "\"loss\"", " is NaN at step 4")));
+      CHECK(one.end.step == 3);
+      is_as_one("sync", sync_replicas{});
+      if (workers == 1) is_as_one("async", asynchronous{});
+    }
 }
 
 TEST_CASE("a supervisor's session is a task") {

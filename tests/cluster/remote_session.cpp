@@ -72,7 +72,8 @@ TEST_CASE("a model with layers, dropout, a convolution and metrics has the bits 
   CHECK(remote.variable("random_step").as<std::int64_t>()[0] == 4);
 }
 
-TEST_CASE("P9 variables are shared by name, isolated ones are not; P10 reset takes them away") {
+TEST_CASE(
+    "P9 variables are shared by name, isolated ones are not; P10 reset takes them away, an unknown target is none") {
   serving at;
   counting a, b, c;
   remote_session s(target, a.g, at.from("one"), quick()), t(target, b.g, at.from("two"), quick());
@@ -91,6 +92,8 @@ TEST_CASE("P9 variables are shared by name, isolated ones are not; P10 reset tak
   remote_session again(target, d.g, at.from("five"), quick());
   CHECK(again.run(d.v).as<float>()[0] == 1);
   reset_server(target, at.from("six"), {}, quick());
+  CHECK(message_of(status::not_found, [&] { reset_server("nonexistent", at.from("eight"), {"other"}, quick()); }) ==
+        "there is no server \"nonexistent\": expected loop://host:port, since the transport speaks loop");
   remote_session last(target, d.g, at.from("seven"), quick());
   CHECK_FALSE(last.is_variable_initialized("v"));
 }

@@ -3,12 +3,15 @@
 
 #include <gradus/cluster/sync_replicas_optimizer.hpp>
 #include <gradus/cpu/device.hpp>
+#include <gradus/update/rules/adam.hpp>
 #include <gradus/update/rules/gradient_descent.hpp>
 #include <gradus/update/rules/momentum.hpp>
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <array>
+#include <string>
 #include <vector>
 
 using namespace gradus;
@@ -129,6 +132,42 @@ TEST_CASE("each accumulator has its own step; the inner optimizer's slots; avera
   CHECK(averaged == 1);
   CHECK(sync.inner().slot("b", "momentum").as<float>()[0] == 2);
 }
+// What TensorFlow's hook does in its begin are calls here.
+TEST_CASE("Y3 the start before apply_gradients is refused; after it, it is fine") {
+  std::vector<float> w{0};
+  updater u{gradient_descent{.rate = 1}};
+  u.track("w", w);
+  sync_replicas_optimizer sync{u, {.replicas_to_aggregate = 1}};
+  CHECK_THROWS_WITH_AS(sync.init_tokens(), "init_tokens must come after apply_gradients, which says what is aggregated",
+                       invalid_argument);
+  CHECK_THROWS_AS(sync.chief_init(), invalid_argument);
+  CHECK_THROWS_AS(sync.push(0, {{"w", w}}), invalid_argument);
+  CHECK(sync.tokens() == 0);
+  sync.apply_gradients({{"w", float32, {1}}});
+  sync.chief_init();
+  sync.init_tokens();
+  CHECK(sync.tokens() == 1);
+}
+// TensorFlow's own test: Adam, whose powers are variables of the wrapper as well.
+TEST_CASE("Y4 the variables of the optimizer are those of the inner one") {
+  const auto list_of = [](auto& u) {
+    state_list list;
+    u.remembers(list);
+    std::vector<std::string> names;
+    for (const auto& e : list.entries()) names.push_back(e.name);
+    return names;
+  };
+  std::vector<float> w{0}, v{0};
+  updater alone{adam{}}, u{adam{}};
+  alone.track("v", v), u.track("v", w);
+  sync_replicas_optimizer sync{u, {.replicas_to_aggregate = 1}};
+  sync.apply_gradients({{"v", float32, {1}}});
+  CHECK(list_of(sync.inner()) == list_of(alone));
+  for (const char* name : {"v/Adam", "v/Adam_1", "beta1_power"}) {
+    CAPTURE(name);
+    CHECK(std::ranges::count(list_of(sync.inner()), name) == 1);
+  }
+}
 TEST_CASE("errors") {
   std::vector<float> w{0};
   updater u{gradient_descent{.rate = 1}};
@@ -136,8 +175,6 @@ TEST_CASE("errors") {
   sync_replicas_optimizer sync{u, {.replicas_to_aggregate = 3, .total_num_replicas = 1}};
   CHECK_THROWS_WITH_AS(sync.chief_step(), "chief_step must come after apply_gradients, which says what is aggregated",
                        invalid_argument);
-  CHECK_THROWS_AS(sync.init_tokens(), invalid_argument);
-  CHECK_THROWS_AS(sync.chief_init(), invalid_argument);
   CHECK_THROWS_WITH_AS(sync.apply_gradients({}), "Must supply at least one variable to aggregate gradients of",
                        invalid_argument);
   sync.apply_gradients({{"w", float32, {1}}});

@@ -57,7 +57,7 @@ TEST_CASE("P4 a feed, a fetch and a constant of 120 MB") {
   CHECK(s.run(c).as<double>()[7'499'999] == 0.5);
 }
 
-TEST_CASE("P6 an address without a port, P7 a port in use: errors, no hang; P10 no server: deadline_exceeded") {
+TEST_CASE("P6 an address without a port; P7 a port in use: errors, no hang; P10 no server: deadline_exceeded") {
   graph g;
   g.placeholder("x", {});
   CHECK(says(message_of(status::invalid_argument, [&] { remote_session("grpc://localhost", g, gradus::grpc{}); }),

@@ -62,6 +62,8 @@ public:
     ::kill(pid_, SIGKILL);
     wait();
   }
+  // SIGSTOP, SIGCONT and the like. False: it has ended already.
+  bool signal(int number) { return !ended() && ::kill(pid_, number) == 0; }
   bool was_killed() const { return WIFSIGNALED(status_) && WTERMSIG(status_) == SIGKILL; }
   bool succeeded() const { return WIFEXITED(status_) && WEXITSTATUS(status_) == 0; }
 

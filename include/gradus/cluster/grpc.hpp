@@ -42,7 +42,9 @@ struct grpc {
 
   // std::monostate: plaintext, only with peers on this machine.
   std::variant<std::monostate, mtls, insecure> security = {};
-  std::size_t max_connections = 256;  // incoming ones; one more is refused before anything of it is read
+  // Incoming ones; one more is refused at its hello. Sockets beyond twice as many and 16 are closed at accept, before
+  // anything of them is read.
+  std::size_t max_connections = 256;
   detail::wire_limits limits = {};
   std::uint64_t waiting_bytes = std::uint64_t{256} << 20;  // for each peer; a frame that is larger may wait alone
   // The bytes of partly received frames of all peers together. A peer that would exceed it loses its connection; one

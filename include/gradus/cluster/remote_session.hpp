@@ -37,8 +37,8 @@ namespace gradus::inline GRADUS_BUILD {
 class remote_session final : public base_session, state_mirror {
 public:
   // The graph must not change and must outlive the session. Raises the errors of the server's session (invalid_argument
-  // for a variable of another shape); invalid_argument for a target of another protocol or without a port;
-  // deadline_exceeded if nobody answers; failed_precondition if the server refuses this client.
+  // for a variable of another shape); not_found for a target of another protocol; invalid_argument for one without a
+  // port; deadline_exceeded if nobody answers; failed_precondition if the server refuses this client.
   template <transport_policy Transport>
   remote_session(const std::string& target, graph& g, const Transport& by, const remote_session_options& o = {})
       : remote_session(target, g, Transport::protocol, by.make(o.tasks), o) {}

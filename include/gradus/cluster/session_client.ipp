@@ -19,8 +19,8 @@ GRADUS_BODY session_client::session_client(const std::string& target, std::strin
     : target_(target), o_(o), changed_(o.tasks), carrier_(std::move(carrier)) {
   const std::string begin = text(protocol, "://");
   if (!target.starts_with(begin))
-    raise(status::invalid_argument,
-          text("the target \"", target, "\": expected ", begin, "host:port, since the transport speaks ", protocol));
+    raise(status::not_found, text("there is no server \"", target, "\": expected ", begin,
+                                  "host:port, since the transport speaks ", protocol));
   address_ = target.substr(begin.size());
   std::random_device chance;
   session_hello h;

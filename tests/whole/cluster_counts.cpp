@@ -1,0 +1,168 @@
+// costs: 900
+// runs: counting_task
+// needs: grpc
+// Processes over gRPC that train asynchronously with logs. Parameter servers, the chief and a worker die by SIGKILL and
+// are started again, each alone: every update that was acknowledged counts, once. GRADUS_LONG takes many more kills.
+#include <gradus/cluster/order_log.hpp>
+#include <gradus/testing/temp_dir.hpp>
+
+#include <sys/stat.h>
+#include <cstring>
+#include <random>
+
+#include "../train/run_files.hpp"
+#include "process_cluster.hpp"
+
+namespace {
+using gradus::text;
+using gradus::detail::order_entry;
+using gradus::testing::temp_dir;
+using processes::cluster;
+using processes::slurp;
+
+constexpr int workers = 2;
+
+std::string diary(const temp_dir& place, int worker) { return place / text("worker-", worker); }
+long letters(const temp_dir& place, int worker) {
+  struct stat s {};
+  return ::stat(diary(place, worker).c_str(), &s) == 0 ? static_cast<long>(s.st_size) : 0;
+}
+
+// A run that is killed, with what its workers have said and its servers have logged.
+struct run {
+  temp_dir place = {};
+  cluster tasks{{processes::program("counting_task"), place.path()}, place / "output"};
+  std::map<std::string, int> killed = {};
+
+  template <class Done>
+  void until(const Done& done) {
+    const double end = processes::seconds() + 120;
+    while (!done()) {
+      tasks.look();
+      REQUIRE_MESSAGE(processes::seconds() < end, slurp(tasks.output("chief 0")), slurp(tasks.output("worker 0")),
+                      slurp(tasks.output("ps 0")), slurp(tasks.output("ps 1")));
+      ::usleep(1000);
+    }
+  }
+  // Until each worker has said so much more.
+  void go_on(long more) {
+    long had[workers];
+    for (int w = 0; w < workers; ++w) had[w] = letters(place, w);
+    until([&] {
+      bool all = true;
+      for (int w = 0; w < workers; ++w) all = all && letters(place, w) >= had[w] + more;
+      return all;
+    });
+  }
+  void kill(const std::string& task) {
+    REQUIRE(tasks.kill(task));
+    ++killed[task];
+  }
+  // Ends worker 1, and behind it the chief, which saves: so all updates are in its last checkpoint.
+  void end() {
+    for (const int w : {1, 0}) {
+      std::fclose(std::fopen((place / text("end-", w)).c_str(), "w"));
+      until([&] { return slurp(diary(place, w)).ends_with('e'); });
+    }
+    until([&] { return !tasks.look(); });
+  }
+  std::vector<order_entry> orders(int shard) const {
+    const gradus::detail::order_log log(gradus::posix{}, place / text("logs/ps-", shard, "/orders"));
+    std::vector<order_entry> all;
+    for (std::uint64_t order = log.first(); order <= log.last(); ++order) all.push_back(log.at(order, 0));
+    return all;
+  }
+};
+
+struct said {
+  std::int64_t acknowledged = 0, unknown = 0, lives = 0;
+};
+said said_by(const temp_dir& place, int worker) {
+  said all;
+  const std::string letters = slurp(diary(place, worker));
+  for (std::size_t i = 0; i < letters.size(); ++i) {
+    all.lives += letters[i] == 'b';
+    all.acknowledged += letters[i] == 'a';
+    all.unknown += letters[i] == 't' && (i + 1 == letters.size() || letters[i + 1] != 'a');
+  }
+  return all;
+}
+// How many updates of each worker a variable of the last checkpoint holds.
+std::vector<std::int64_t> held(const run_files::content& end, const std::string& name) {
+  const auto found = end.records.find(name);
+  REQUIRE(found != end.records.end());
+  float v[workers];
+  REQUIRE(found->second.size() == sizeof v);
+  std::memcpy(v, found->second.data(), sizeof v);
+  return {static_cast<std::int64_t>(-v[0]), static_cast<std::int64_t>(-v[1])};
+}
+
+// `targets` die in turn, as often as `kills` says, at instants drawn by how far the workers have come. One in six dies
+// again while it begins, and one while the one before it begins.
+void counts(const std::vector<std::string>& targets, int kills, unsigned seed) {
+  run r;
+  std::mt19937 dice(seed);
+  r.go_on(20);
+  std::size_t turn = 0;
+  for (int k = 0; k < kills; ++k) {
+    r.kill(targets[turn % targets.size()]);
+    r.tasks.look();
+    turn += k % 6 != 2;
+    const double soon = processes::seconds() + static_cast<double>(dice() % 300) / 1000;
+    if (k % 3 == 2)
+      r.until([&] { return processes::seconds() >= soon; });
+    else
+      r.go_on(1 + static_cast<long>(dice() % 400));
+  }
+  r.go_on(20);
+  r.end();
+
+  // With the log no task has to begin again because another died.
+  CHECK(r.tasks.errors() == 0);
+  const auto orders = r.orders(0), beside = r.orders(1);
+  REQUIRE(beside.size() == orders.size());
+  std::int64_t made[workers] = {};
+  std::uint32_t number[workers] = {};
+  for (std::size_t i = 0; i < orders.size(); ++i) {
+    const order_entry& e = orders[i];
+    REQUIRE(e.order == i + 1);
+    REQUIRE(e.worker < workers);
+    REQUIRE((beside[i].worker == e.worker && beside[i].number == e.number));
+    REQUIRE((e.number == 1 || e.number == number[e.worker] + 1));
+    number[e.worker] = e.number;
+    ++made[e.worker];
+  }
+  const auto end = run_files::newest_checkpoint(gradus::posix{}, r.place / "model");
+  CHECK(end.step == static_cast<std::int64_t>(orders.size()));
+  std::int64_t acknowledged = 0, lost = 0, doubled = 0, unknown = 0;
+  for (int w = 0; w < workers; ++w) {
+    const said s = said_by(r.place, w);
+    // An update is unknown to a worker that died between its push and the answer, and to no other.
+    CHECK(s.unknown < s.lives);
+    CHECK(s.lives <= 1 + r.killed[w == 0 ? "chief 0" : "worker 0"]);
+    for (const char* name : {"a float32 [2, 1]", "b float32 [2, 1]"}) {
+      const std::int64_t found = held(end, name)[static_cast<std::size_t>(w)];
+      CHECK(found == made[w]);
+      lost += std::max<std::int64_t>(0, s.acknowledged - found);
+      doubled += std::max<std::int64_t>(0, found - s.acknowledged - s.unknown);
+    }
+    acknowledged += s.acknowledged, unknown += s.unknown;
+  }
+  CHECK(lost == 0);
+  CHECK(doubled == 0);
+  std::string killed;
+  for (const auto& [task, n] : r.killed) killed += text(", ", task, ' ', n, " times");
+  MESSAGE(kills << " kills" << killed << ": " << acknowledged << " updates acknowledged, " << unknown
+                << " unknown to a worker that died, " << lost << " lost, " << doubled << " doubled");
+}
+
+int kills() { return std::getenv("GRADUS_LONG") != nullptr ? 60 : 7; }
+}  // namespace
+
+// No worker dies here, so nothing is unknown: the parameters are the number of acknowledged updates.
+TEST_CASE("asynchronous processes with logs, whose parameter servers are killed: the acknowledged updates, exactly") {
+  counts({"ps 0", "ps 1"}, kills(), 11);
+}
+TEST_CASE("asynchronous processes with logs, every kind of task killed: each acknowledged update is there, once") {
+  counts({"worker 0", "ps 1", "chief 0", "ps 0"}, kills(), 12);
+}
