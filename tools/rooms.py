@@ -7,6 +7,7 @@
 
 Laws:
   floors      a header includes its own room and the rooms on its line of rooms.txt; inside the library, relatively
+  used        a permission of rooms.txt that no #include uses is not there, so that the file says what the house is like
   no arrows   nobody includes testing/ or the umbrella; includes make no circle
   doors       each foreign library is included by one header (DOORS below)
   edge core   the headers of tools/edge_core.txt reach no header outside the edge core, none of EDGE_FORBIDS, and the
@@ -80,13 +81,15 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 
 
 def read_rooms(root):
-    rooms = {}
-    for line in open(os.path.join(root, "rooms.txt"), encoding="utf-8"):
+    """{room: the rooms that it may include}, {room: its line in rooms.txt}."""
+    rooms, lines = {}, {}
+    for number, line in enumerate(open(os.path.join(root, "rooms.txt"), encoding="utf-8"), 1):
         line = line.split("#")[0].strip()
         if line:
             room, _, may = line.partition(":")
             rooms[room.strip()] = {room.strip(), *may.split()}
-    return rooms
+            lines[room.strip()] = number
+    return rooms, lines
 
 
 def read_edge_core(root, headers):
@@ -142,7 +145,7 @@ def guarded_by_exceptions(lines):
 def check(root):
     """All breaches as (file, line, law, sentence)."""
     found = []
-    rooms = read_rooms(root)
+    rooms, permissions = read_rooms(root)
     base = os.path.join(root, "include", "gradus")
     headers = {}
     for folder, _, names in os.walk(base):
@@ -157,6 +160,7 @@ def check(root):
     moved, complaints = check_moved(root, base, headers)
     found += complaints
     reaches = {h: {} for h in headers}  # header -> {included header: line}
+    used = set()  # (room, another room that it includes)
 
     # x.ipp answers for the same laws as x.hpp, of which it is the second half.
     for header, path in sorted([*headers.items(), *((b[:-4] + ".hpp", path) for b, path in bodies.items())]):
@@ -201,6 +205,7 @@ def check(root):
                 if target in moved:
                     found.append((*where, "moved", f"{target} is an old name; include {moved[target]}"))
                 other = target.split("/")[0] if "/" in target else ""
+                used.add((room, other))
                 if target in LISTS:
                     found.append((*where, "no arrows", "nobody includes the umbrella" if target == UMBRELLA
                                   else f"nobody includes {target}, which is a user's"))
@@ -239,6 +244,11 @@ def check(root):
             if target not in edge:
                 found.append(("include/gradus/" + header, number, "edge core",
                               f"{target} is not in the edge core (tools/edge_core.txt)"))
+
+    for room in rooms:
+        for other in sorted(rooms[room] - {room}):
+            if (room, other) not in used:
+                found.append(("rooms.txt", permissions[room], "used", f"{room} includes nothing of {other}: take it off the line"))
 
     state = {}
 
@@ -394,7 +404,7 @@ def self_test():
     """A small house with one breach of each law."""
     old = '// Moved to base/good.hpp. The old name is here until 9.0.0.\n#pragma once\n#include "good.hpp"\n'
     house = {
-        "rooms.txt": "base:\ngraph: base\nops: base graph\ntensor: base\ncheckpoint: base\ntesting: base graph ops\n",
+        "rooms.txt": "base:\ngraph: base\nops:\ntensor:\ncheckpoint:\ntesting:\n",
         "tools/edge_core.txt": "room base\nroom graph\n",
         "include/gradus/gradus.hpp": '#pragma once\n#include "base/good.hpp"\n',
         "include/gradus/base/good.hpp": '#pragma once\n#include "version.hpp"\n\n#include <vector>\n// throw away: a comment is no throw\n',
@@ -419,6 +429,7 @@ def self_test():
         ("include/gradus/ops/nowhere.hpp", '#pragma once\n#include "missing.hpp"\n', 2, "floors"),
         ("include/gradus/attic/a.hpp", "#pragma once\n", 1, "floors"),
         ("include/gradus/ops/unguarded.hpp", "\n", 1, "floors"),
+        ("rooms.txt", "base:\ngraph: base\n\nops: graph\ntensor:\ncheckpoint:\ntesting:\n", 4, "used"),
         ("include/gradus/ops/test.hpp", '#pragma once\n#include "../testing/t.hpp"\n', 2, "no arrows"),
         ("include/gradus/ops/umbrella.hpp", '#pragma once\n#include "../gradus.hpp"\n', 2, "no arrows"),
         ("include/gradus/ops/circle.hpp", '#pragma once\n#include "circle.hpp"\n', 2, "no arrows"),
@@ -456,7 +467,7 @@ def self_test():
         ("include/gradus/checkpoint/begins.hpp", "#pragma once\ninline auto f() { return std::thread([] {}); }\n", 2, "waiting"),
         ("include/gradus/checkpoint/sleeps.hpp", "#pragma once\ninline void f() { std::this_thread::sleep_for(g()); }\n", 2, "waiting"),
     ]
-    support = {"include/gradus/graph/g.hpp": "#pragma once\n", "include/gradus/tensor/t.hpp": "#pragma once\n",
+    support = {"include/gradus/graph/g.hpp": '#pragma once\n#include "../base/good.hpp"\n', "include/gradus/tensor/t.hpp": "#pragma once\n",
                "include/gradus/ops/o.hpp": "#pragma once\n", "include/gradus/testing/t.hpp": "#pragma once\n",
                "tests/graph/g.cpp": "", "tests/tensor/t.cpp": "", "tests/ops/o.cpp": "", "tests/testing/t.cpp": ""}
     failures = 0
