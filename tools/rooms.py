@@ -21,6 +21,8 @@ Laws:
   moved       an old name of a header is one line that says until which version, and one include; it needs no test of its
               own (tests/CMakeLists.txt compiles all of them at once), no header includes it, and it goes with that version
   pages       docs/rooms/R.md names each header of room R in backquotes: x, x.hpp, x_*.hpp, or, for all of them, a folder/
+  length      a header or a file of bodies has at most MOST_LINES lines, or docs/house.md says why it has more, in a row of its
+              table that begins with the file's name; and a row has a file that is longer
   waiting     the rooms of WAITS_BY_TASKS start threads, block and sleep through base/tasks.hpp alone, so that tasks of a
               program's own can stand in the system's place
   references  a file that a comment or a page names exists
@@ -37,6 +39,9 @@ import tempfile
 
 # A sentence with one of these says neither which object acts nor what it does: "who asks is told" for "the call returns".
 PLAIN_WORDS = re.compile(r"(?<![\w`])(who|whom|told|asked)(?![\w`])", re.I)
+
+MOST_LINES = 400
+LONG_FILES = "docs/house.md"
 
 BUFFERS = re.compile(r"\bstd::(?:ranges::)?(stable_sort|stable_partition|inplace_merge)\b")
 
@@ -277,6 +282,7 @@ def check(root):
                     found.append((f"tests/{file}", 1, "mirror", f"no header include/gradus/{file[:-4]}.hpp "
                                   "(a test of several belongs in tests/whole)"))
     found += check_pages(root, rooms, set(headers) - set(moved))
+    found += check_lengths(root, {**headers, **bodies})
     return found + check_references(root), headers
 
 
@@ -296,6 +302,27 @@ def check_pages(root, rooms, headers):
             if not (path[:-4] in words or name[:-4] in words or path.startswith(folders)
                     or any(fnmatch.fnmatchcase(name, p) for p in patterns)):
                 found.append(("include/gradus/" + header, 1, "pages", f"{page} does not name it"))
+    return found
+
+
+def check_lengths(root, files):
+    """Files of more than MOST_LINES lines for which LONG_FILES gives no reason, and reasons of files that have fewer."""
+    found, reasons = [], {}
+    if os.path.exists(os.path.join(root, LONG_FILES)):
+        for number, line in enumerate(open(os.path.join(root, LONG_FILES), encoding="utf-8"), 1):
+            if line.startswith("| `"):
+                reasons.update({name: number for name in re.findall(r"`([\w/]+\.[hi]pp)`", line.split(" | ")[0])})
+    lengths = {}
+    for file, path in files.items():
+        with open(path, encoding="utf-8") as opened:
+            lengths[file] = sum(1 for _ in opened)
+    for file in sorted(files):
+        if lengths[file] > MOST_LINES and file not in reasons:
+            found.append(("include/gradus/" + file, MOST_LINES + 1, "length",
+                          f"{lengths[file]} lines: divide it by idea, or say in {LONG_FILES} why it is one"))
+    for file, number in sorted(reasons.items()):
+        if lengths.get(file, 0) <= MOST_LINES:
+            found.append((LONG_FILES, number, "length", f"{file} has at most {MOST_LINES} lines: take it off the table"))
     return found
 
 
@@ -452,6 +479,9 @@ def self_test():
         ("docs/page.md", "see tools/gone.py\n", 1, "references"),
         ("include/gradus/graph/deep/unnamed.hpp", "#pragma once\n", 1, "pages"),
         ("include/gradus/checkpoint/of_no_page.hpp", "#pragma once\n", 1, "pages"),
+        ("include/gradus/base/two.ipp", '#pragma once\n#include "two.hpp"\n' + "\n" * 399, 401, "length"),
+        ("include/gradus/base/good.hpp", "#pragma once\n" + "\n" * 400, 401, "length"),
+        ("docs/house.md", "\n| `base/two.ipp` | it was longer |\n", 2, "length"),
         ("include/gradus/base/good.ipp", '#pragma once\n#include "good.hpp"\n', 1, "bodies"),  # no file compiles it
         ("include/gradus/base/two.hpp", "#pragma once\n", 1, "bodies"),
         ("include/gradus/base/old.hpp", "// Moved to base/good.hpp.\n#pragma once\n", 1, "moved"),
