@@ -20,7 +20,8 @@ Laws:
   mirror      include/gradus/R/F.hpp has tests/R/F.cpp, and the other way round (tests/whole/ answers for no header)
   moved       an old name of a header is one line that says until which version, and one include; it needs no test of its
               own (tests/CMakeLists.txt compiles all of them at once), no header includes it, and it goes with that version
-  pages       docs/rooms/R.md names each header of room R in backquotes: x, x.hpp, x_*.hpp, or, for all of them, a folder/
+  pages       docs/rooms/R.md names each header of room R in backquotes: x, x.hpp, x_*.hpp, or, for all of them, a folder/;
+              a codec may have a page docs/formats/x.md of its own instead
   length      a header or a file of bodies has at most MOST_LINES lines, or docs/house.md says why it has more, in a row of its
               table that begins with the file's name; and a row has a file that is longer
   waiting     the rooms of WAITS_BY_TASKS start threads, block and sleep through base/tasks.hpp alone, so that tasks of a
@@ -299,6 +300,8 @@ def check_pages(root, rooms, headers):
         words = {w.removesuffix(".hpp").removeprefix(room + "/") for w in words}
         for header in sorted(h for h in headers if h.startswith(room + "/")):
             path, name = header[len(room) + 1:], os.path.basename(header)
+            if room == "codec" and os.path.exists(os.path.join(root, "docs", "formats", path[:-4] + ".md")):
+                continue
             if not (path[:-4] in words or name[:-4] in words or path.startswith(folders)
                     or any(fnmatch.fnmatchcase(name, p) for p in patterns)):
                 found.append(("include/gradus/" + header, 1, "pages", f"{page} does not name it"))
