@@ -7,6 +7,7 @@
 
 Laws:
   floors      a header includes its own room and the rooms on its line of rooms.txt; inside the library, relatively
+  used        a permission of rooms.txt that no #include uses is not there, so that the file says what the house is like
   no arrows   nobody includes testing/ or the umbrella; includes make no circle
   doors       each foreign library is included by one header (DOORS below)
   edge core   the headers of tools/edge_core.txt reach no header outside the edge core, none of EDGE_FORBIDS, and the
@@ -19,7 +20,10 @@ Laws:
   mirror      include/gradus/R/F.hpp has tests/R/F.cpp, and the other way round (tests/whole/ answers for no header)
   moved       an old name of a header is one line that says until which version, and one include; it needs no test of its
               own (tests/CMakeLists.txt compiles all of them at once), no header includes it, and it goes with that version
-  pages       docs/rooms/R.md names each header of room R in backquotes: x, x.hpp, x_*.hpp, or, for all of them, a folder/
+  pages       docs/rooms/R.md names each header of room R in backquotes: x, x.hpp, x_*.hpp, or, for all of them, a folder/;
+              a codec may have a page docs/formats/x.md of its own instead
+  length      a header or a file of bodies has at most MOST_LINES lines, or docs/house.md says why it has more, in a row of its
+              table that begins with the file's name; and a row has a file that is longer
   waiting     the rooms of WAITS_BY_TASKS start threads, block and sleep through base/tasks.hpp alone, so that tasks of a
               program's own can stand in the system's place
   references  a file that a comment or a page names exists
@@ -36,6 +40,9 @@ import tempfile
 
 # A sentence with one of these says neither which object acts nor what it does: "who asks is told" for "the call returns".
 PLAIN_WORDS = re.compile(r"(?<![\w`])(who|whom|told|asked)(?![\w`])", re.I)
+
+MOST_LINES = 400
+LONG_FILES = "docs/house.md"
 
 BUFFERS = re.compile(r"\bstd::(?:ranges::)?(stable_sort|stable_partition|inplace_merge)\b")
 
@@ -80,13 +87,15 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 
 
 def read_rooms(root):
-    rooms = {}
-    for line in open(os.path.join(root, "rooms.txt"), encoding="utf-8"):
+    """{room: the rooms that it may include}, {room: its line in rooms.txt}."""
+    rooms, lines = {}, {}
+    for number, line in enumerate(open(os.path.join(root, "rooms.txt"), encoding="utf-8"), 1):
         line = line.split("#")[0].strip()
         if line:
             room, _, may = line.partition(":")
             rooms[room.strip()] = {room.strip(), *may.split()}
-    return rooms
+            lines[room.strip()] = number
+    return rooms, lines
 
 
 def read_edge_core(root, headers):
@@ -142,7 +151,7 @@ def guarded_by_exceptions(lines):
 def check(root):
     """All breaches as (file, line, law, sentence)."""
     found = []
-    rooms = read_rooms(root)
+    rooms, permissions = read_rooms(root)
     base = os.path.join(root, "include", "gradus")
     headers = {}
     for folder, _, names in os.walk(base):
@@ -157,6 +166,7 @@ def check(root):
     moved, complaints = check_moved(root, base, headers)
     found += complaints
     reaches = {h: {} for h in headers}  # header -> {included header: line}
+    used = set()  # (room, another room that it includes)
 
     # x.ipp answers for the same laws as x.hpp, of which it is the second half.
     for header, path in sorted([*headers.items(), *((b[:-4] + ".hpp", path) for b, path in bodies.items())]):
@@ -201,6 +211,7 @@ def check(root):
                 if target in moved:
                     found.append((*where, "moved", f"{target} is an old name; include {moved[target]}"))
                 other = target.split("/")[0] if "/" in target else ""
+                used.add((room, other))
                 if target in LISTS:
                     found.append((*where, "no arrows", "nobody includes the umbrella" if target == UMBRELLA
                                   else f"nobody includes {target}, which is a user's"))
@@ -240,6 +251,11 @@ def check(root):
                 found.append(("include/gradus/" + header, number, "edge core",
                               f"{target} is not in the edge core (tools/edge_core.txt)"))
 
+    for room in rooms:
+        for other in sorted(rooms[room] - {room}):
+            if (room, other) not in used:
+                found.append(("rooms.txt", permissions[room], "used", f"{room} includes nothing of {other}: take it off the line"))
+
     state = {}
 
     def walk(header, trail):
@@ -267,6 +283,7 @@ def check(root):
                     found.append((f"tests/{file}", 1, "mirror", f"no header include/gradus/{file[:-4]}.hpp "
                                   "(a test of several belongs in tests/whole)"))
     found += check_pages(root, rooms, set(headers) - set(moved))
+    found += check_lengths(root, {**headers, **bodies})
     return found + check_references(root), headers
 
 
@@ -283,9 +300,32 @@ def check_pages(root, rooms, headers):
         words = {w.removesuffix(".hpp").removeprefix(room + "/") for w in words}
         for header in sorted(h for h in headers if h.startswith(room + "/")):
             path, name = header[len(room) + 1:], os.path.basename(header)
+            if room == "codec" and os.path.exists(os.path.join(root, "docs", "formats", path[:-4] + ".md")):
+                continue
             if not (path[:-4] in words or name[:-4] in words or path.startswith(folders)
                     or any(fnmatch.fnmatchcase(name, p) for p in patterns)):
                 found.append(("include/gradus/" + header, 1, "pages", f"{page} does not name it"))
+    return found
+
+
+def check_lengths(root, files):
+    """Files of more than MOST_LINES lines for which LONG_FILES gives no reason, and reasons of files that have fewer."""
+    found, reasons = [], {}
+    if os.path.exists(os.path.join(root, LONG_FILES)):
+        for number, line in enumerate(open(os.path.join(root, LONG_FILES), encoding="utf-8"), 1):
+            if line.startswith("| `"):
+                reasons.update({name: number for name in re.findall(r"`([\w/]+\.[hi]pp)`", line.split(" | ")[0])})
+    lengths = {}
+    for file, path in files.items():
+        with open(path, encoding="utf-8") as opened:
+            lengths[file] = sum(1 for _ in opened)
+    for file in sorted(files):
+        if lengths[file] > MOST_LINES and file not in reasons:
+            found.append(("include/gradus/" + file, MOST_LINES + 1, "length",
+                          f"{lengths[file]} lines: divide it by idea, or say in {LONG_FILES} why it is one"))
+    for file, number in sorted(reasons.items()):
+        if lengths.get(file, 0) <= MOST_LINES:
+            found.append((LONG_FILES, number, "length", f"{file} has at most {MOST_LINES} lines: take it off the table"))
     return found
 
 
@@ -394,7 +434,7 @@ def self_test():
     """A small house with one breach of each law."""
     old = '// Moved to base/good.hpp. The old name is here until 9.0.0.\n#pragma once\n#include "good.hpp"\n'
     house = {
-        "rooms.txt": "base:\ngraph: base\nops: base graph\ntensor: base\ncheckpoint: base\ntesting: base graph ops\n",
+        "rooms.txt": "base:\ngraph: base\nops:\ntensor:\ncheckpoint:\ntesting:\n",
         "tools/edge_core.txt": "room base\nroom graph\n",
         "include/gradus/gradus.hpp": '#pragma once\n#include "base/good.hpp"\n',
         "include/gradus/base/good.hpp": '#pragma once\n#include "version.hpp"\n\n#include <vector>\n// throw away: a comment is no throw\n',
@@ -419,6 +459,7 @@ def self_test():
         ("include/gradus/ops/nowhere.hpp", '#pragma once\n#include "missing.hpp"\n', 2, "floors"),
         ("include/gradus/attic/a.hpp", "#pragma once\n", 1, "floors"),
         ("include/gradus/ops/unguarded.hpp", "\n", 1, "floors"),
+        ("rooms.txt", "base:\ngraph: base\n\nops: graph\ntensor:\ncheckpoint:\ntesting:\n", 4, "used"),
         ("include/gradus/ops/test.hpp", '#pragma once\n#include "../testing/t.hpp"\n', 2, "no arrows"),
         ("include/gradus/ops/umbrella.hpp", '#pragma once\n#include "../gradus.hpp"\n', 2, "no arrows"),
         ("include/gradus/ops/circle.hpp", '#pragma once\n#include "circle.hpp"\n', 2, "no arrows"),
@@ -441,6 +482,9 @@ def self_test():
         ("docs/page.md", "see tools/gone.py\n", 1, "references"),
         ("include/gradus/graph/deep/unnamed.hpp", "#pragma once\n", 1, "pages"),
         ("include/gradus/checkpoint/of_no_page.hpp", "#pragma once\n", 1, "pages"),
+        ("include/gradus/base/two.ipp", '#pragma once\n#include "two.hpp"\n' + "\n" * 399, 401, "length"),
+        ("include/gradus/base/good.hpp", "#pragma once\n" + "\n" * 400, 401, "length"),
+        ("docs/house.md", "\n| `base/two.ipp` | it was longer |\n", 2, "length"),
         ("include/gradus/base/good.ipp", '#pragma once\n#include "good.hpp"\n', 1, "bodies"),  # no file compiles it
         ("include/gradus/base/two.hpp", "#pragma once\n", 1, "bodies"),
         ("include/gradus/base/old.hpp", "// Moved to base/good.hpp.\n#pragma once\n", 1, "moved"),
@@ -456,7 +500,7 @@ def self_test():
         ("include/gradus/checkpoint/begins.hpp", "#pragma once\ninline auto f() { return std::thread([] {}); }\n", 2, "waiting"),
         ("include/gradus/checkpoint/sleeps.hpp", "#pragma once\ninline void f() { std::this_thread::sleep_for(g()); }\n", 2, "waiting"),
     ]
-    support = {"include/gradus/graph/g.hpp": "#pragma once\n", "include/gradus/tensor/t.hpp": "#pragma once\n",
+    support = {"include/gradus/graph/g.hpp": '#pragma once\n#include "../base/good.hpp"\n', "include/gradus/tensor/t.hpp": "#pragma once\n",
                "include/gradus/ops/o.hpp": "#pragma once\n", "include/gradus/testing/t.hpp": "#pragma once\n",
                "tests/graph/g.cpp": "", "tests/tensor/t.cpp": "", "tests/ops/o.cpp": "", "tests/testing/t.cpp": ""}
     failures = 0

@@ -41,6 +41,16 @@ inline estimator_spec model(const named_tensors& features, value labels, mode m)
   return spec;
 }
 
+// A hook that notes its calls in order.
+struct recorder {
+  std::vector<std::string>* calls;
+  std::string name;
+  void begin() { calls->push_back(name + ".begin"); }
+  void after_create_session(hooked_session&) { calls->push_back(name + ".session"); }
+  void after_run(run_context&, const run_values&) { calls->push_back(name + ".run"); }
+  void end(hooked_session&) { calls->push_back(name + ".end"); }
+};
+
 // The same line in double precision by hand: w, b after so many steps on the batches in order.
 struct fitted {
   double w = 0, b = 0;

@@ -552,6 +552,40 @@ void add_more_inputs(Cases& all) {
   all.push_back(read_by("cache file in its second iteration", cached, 60, 1000));
 }
 
+// Positions that no case above saves: of batches made by a window, of lists of elements, of records parsed in a stage.
+template <class Cases>
+void add_positions(Cases& all) {
+  all.push_back(read_by(
+      "as_batches", [] { return range_dataset(23).window(3, 2).as_batches(3).repeat(2).prefetch(2); }, 8, 40));
+  all.push_back(read_by(
+      "from_elements and from_tensors",
+      [] {
+        const auto one = [](std::int64_t n) {
+          datum d({{"v", int64, {any_extent}}});
+          d.resize(0, {n % 4});
+          for (auto& x : d.values<std::int64_t>(0)) x = n * 10;
+          return d;
+        };
+        std::vector<datum> list;
+        for (std::int64_t n = 0; n < 12; ++n) list.push_back(one(n));
+        return from_elements({{"v", int64, {any_extent}}}, std::move(list))
+            .shuffle(5, 8)
+            .repeat(2)
+            .concatenate(from_tensors(one(7)).repeat(5));
+      },
+      17, 60));
+  all.push_back(read_by(
+      "parse_example_dataset",
+      [] {
+        return tf_record("../data/data.tfrecord")
+            .apply(parse_example_dataset({{"x", fixed_len_feature{{2}, float32}}, {"n", fixed_len_feature{{}, int64}}}))
+            .shuffle(7, 4)
+            .repeat(2)
+            .batch(3);
+      },
+      5, 80));
+}
+
 // ---- a whole training run: dropout, batch_norm, averages, summaries, its input in the checkpoint
 inline constexpr auto rich = [](graph& g) {
   auto x = g.placeholder("x", {batch, 4});
@@ -624,6 +658,7 @@ inline std::vector<folder_case> all_cases() {
   all.push_back(trained_by("flat_binary", 7));
   all.push_back(trained_by("tensor_bundle", 8, tensor_bundle{}));
   add_more_inputs(all);
+  add_positions(all);
   return all;
 }
 

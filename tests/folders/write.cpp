@@ -1,7 +1,9 @@
 // Writes the folders of tests/whole/folders_of_*.cpp. Compile it against the headers of the version that is to be
 // remembered (of 0.5.0: git worktree add ../old 1425665), and give it the folder:
 //   g++ -std=c++20 -O1 -I../old/include tests/folders/write.cpp -lz -pthread -o write && ./write tests/folders/0.5.0
-// It also checks that the version itself goes on from what it wrote.
+// It also checks that the version itself goes on from what it wrote. Cases that come later stand at the end of the
+// list: write into another folder, and take over the new folders and their lines of expected.txt alone, since the old
+// bytes are the point.
 #include "cases.hpp"
 
 #include <cstdio>

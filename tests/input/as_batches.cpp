@@ -10,6 +10,7 @@ using namespace data_tests;
 TEST_CASE("windows as what a trainer consumes") {
   auto d = range_dataset(7).window(3).as_batches(3);
   static_assert(batched_dataset<decltype(d)>);
+  static_assert(std::is_same_v<decltype(d), elements_as_batches> && std::is_same_v<decltype(d), regarded_batches>);
   CHECK(to_text(d.element_spec()) == "value int64 []");
   std::int64_t values[3];
   const tensor_view view(std::span<std::int64_t>(values), {3});

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""places.py COMPILER ROOT: adds an optimizer and a schedule, from the templates beside this file, and in long runs an
-elementwise op, to a copy of the tree: in exactly the places that the table of CONTRIBUTING.md names, and wants
-everything that should follow to follow:
+"""places.py COMPILER ROOT: adds an optimizer, a schedule, a feature column, a codec and a hook, from the templates
+beside this file, and in long runs an elementwise op, to a copy of the tree: in exactly the places that the table of
+CONTRIBUTING.md names, and wants everything that should follow to follow:
 
     the laws of tools/rooms.py hold, the page written by the tool has the new row,
     the suites that run over the lists take it up without a word of its own (conformance, convergence; a schedule's
-    numbers spoiled one by one; an op's gradient by finite differences), and they, with its own test, pass.
+    numbers spoiled one by one; an op's gradient by finite differences; a codec's files recognized by their name and by
+    their first bytes), rows of numbers, layouts of graphs and what to parse take a column, a trainer and a supervisor
+    call a hook, and all of these, with its own test, pass.
 
 Adding is all that is done by hand. A tree in which something has to be added elsewhere fails here."""
 import os
@@ -30,7 +32,7 @@ def said_places(tree, what, name):
     row = re.search(rf"^\| {what} \| (\d+) \| (.*) \|$", read(os.path.join(tree, "CONTRIBUTING.md")), re.M)
     if not row:
         sys.exit(f"CONTRIBUTING.md has no row for {what}")
-    files = [f.replace("<it>", name) for f in re.findall(r"`([\w/<>]+\.[hc]pp)`", row[2])]
+    files = [f.replace("<it>", name) for f in re.findall(r"`([\w/<>]+\.(?:[hc]pp|md))`", row[2].split("; ")[0])]
     if len(files) != int(row[1]):
         failures.append(f"CONTRIBUTING.md counts {row[1]} places for {what} and names {len(files)}")
     return files
@@ -61,6 +63,27 @@ def compile_and_run(tree, name, unit):
              os.path.join(tree, "include"), "-I", os.path.join(tree, "tests"), source, "-o", program, "-pthread"]
     if run(f"what follows for {name} does not compile", words):
         run(f"what follows for {name} does not pass", [program])
+
+
+def change(tree, file, after, more):
+    """Text more in its place: behind a text that stands in the file once."""
+    path = os.path.join(tree, file)
+    text = read(path)
+    if text.count(after) != 1:
+        sys.exit(f"{file} has no single {after}")
+    with open(path, "w", encoding="utf-8") as out:
+        out.write(text.replace(after, after + more))
+
+
+def add_files(tree, what, name, templates, changes):
+    """A header, a test and what else is new, from templates, and lines of files that are there."""
+    wanted = {*templates, *(file for file, _, _ in changes)}
+    if set(said_places(tree, what, name)) != wanted:
+        failures.append(f"CONTRIBUTING.md names other places for {what} than these: {', '.join(sorted(wanted))}")
+    for file, template in templates.items():
+        shutil.copy(os.path.join(here, template), os.path.join(tree, file))
+    for one in changes:
+        change(tree, *one)
 
 
 def add(tree, what, name, template, places, family, page, tool):
@@ -113,7 +136,8 @@ def add_op(tree):
 
 with tempfile.TemporaryDirectory() as scratch:
     tree = os.path.join(scratch, "tree")
-    for folder in ("include", "docs", "tools", *(f"tests/{f}" for f in ("update", "whole", "golden", "ops", "places"))):
+    for folder in ("include", "docs", "tools",
+                   *(f"tests/{f}" for f in ("update", "whole", "golden", "ops", "places", "columns", "codec"))):
         shutil.copytree(os.path.join(root, folder), os.path.join(tree, folder))
     for file in ("CONTRIBUTING.md", "rooms.txt"):
         shutil.copy(os.path.join(root, file), tree)
@@ -123,10 +147,21 @@ with tempfile.TemporaryDirectory() as scratch:
     add(tree, "a schedule", "halved_rate", "schedule",
         ("include/gradus/update/schedules/", "tests/", "include/gradus/update/schedules.hpp"), "schedule_list",
         "schedules.md", "schedule_table.py")
+    add_files(tree, "a feature column", "parity_column",
+              {"include/gradus/columns/parity_column.hpp": "column.hpp", "tests/columns/parity_column.cpp": "column.cpp"},
+              [("include/gradus/columns/feature_column.hpp", '#include "numeric_column.hpp"\n', '#include "parity_column.hpp"\n')])
+    add_files(tree, "a codec", "brief_binary",
+              {"include/gradus/codec/brief_binary.hpp": "codec.hpp", "tests/codec/brief_binary.cpp": "codec.cpp",
+               "docs/formats/brief_binary.md": "codec.md"},
+              [("include/gradus/codec/detect.hpp", '    {"cereal_json", ".ckpt", ".ckpt"},\n',
+                '    {"brief_binary", ".ckpt", ".ckpt"},\n'),
+               ("include/gradus/codec/all_codecs.hpp", "#include <type_traits>\n\n", '#include "brief_binary.hpp"\n'),
+               ("include/gradus/codec/all_codecs.hpp", "codec_list<flat_binary", ", brief_binary"),
+               ("include/gradus/codecs.hpp", '#include "checkpoint/warm_start.hpp"\n', '#include "codec/brief_binary.hpp"\n')])
     # The laws of the house, of the rooms that were copied with their tests.
     laws = subprocess.run([sys.executable, os.path.join(tree, "tools/rooms.py")], stdout=subprocess.PIPE, text=True)
     for line in laws.stdout.splitlines():
-        if "sliding_mean" in line or "halved_rate" in line:
+        if any(name in line for name in ("sliding_mean", "halved_rate", "parity_column", "brief_binary")):
             failures.append(line)
     compile_and_run(tree, "schedule", '#include "update/schedules.cpp"\n#include "update/schedules/halved_rate.cpp"\n')
     compile_and_run(tree, "optimizer", """#include "update/rules/sliding_mean.cpp"
@@ -142,6 +177,28 @@ constexpr std::type_identity<gradus::sliding_mean> rule;
 TEST_CASE("conforms") { trials::conformance(rule, must_conform{}); }
 TEST_CASE("converges") { trials::convergence(rule, convergence::must_converge{}); }
 """)
+
+    compile_and_run(tree, "column", """#include "columns/parity_column.cpp"
+#include <gradus/columns/feature_column.hpp>
+#include <gradus/columns/feature_layout.hpp>
+#include <gradus/columns/parse_example_spec.hpp>
+TEST_CASE("rows of numbers, a graph's layout and what to parse take it") {
+  const auto n = parity_column("n");
+  const auto data = batch_of(2, {ragged_ints("n", {{4}, {-3, 2}})});
+  const feature_columns columns{indicator_column(n)};
+  CHECK(columns.dense(data) == std::vector<float>{1, 0, 1, 1});
+  feature_layout layout({.linear_model = {n}, .ids_of = {{"n", 2}}});
+  datum fed;
+  layout.write(data, fed);
+  CHECK(fed.size() == 1);
+  CHECK(make_parse_example_spec(columns, {}).entries()[0].name == "n");
+}
+""")
+    compile_and_run(tree, "codec", '#include "codec/brief_binary.cpp"\n#include "codec/all_codecs.cpp"\n#include <gradus/codecs.hpp>\n'
+                    'TEST_CASE("the door has it") { CHECK(saver<brief_binary>{}.checkpoints().empty()); }\n')
+    if "\n| a hook, a saving listener | 1 | a struct in the program" not in read(os.path.join(tree, "CONTRIBUTING.md")):
+        failures.append("CONTRIBUTING.md has other places for a hook than a struct in the program")
+    compile_and_run(tree, "hook", '#include "places/hook.cpp"\n')
 
     if "GRADUS_LONG" in os.environ:
         add_op(tree)

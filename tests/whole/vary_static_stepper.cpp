@@ -1,5 +1,6 @@
 // without sanitizers: arithmetic; whole/conformance_* run the same loops under them
 // one thread: nothing here runs at the same time
+// built in every run: as vary_stepper.cpp; 20 pairs cost a compiler 8 seconds
 // draws at compile time: rules
 // What vary_stepper.cpp says, of static steppers. Rules on whole tensors are left out: a static stepper refuses them
 // (refuse/static_whole_tensors).

@@ -88,7 +88,7 @@ struct estimator_predict_options {
 class monitored_session;
 namespace detail {
 class estimator_creator;
-class prediction_of_estimator;
+struct estimator_call;
 }
 
 class estimator {
@@ -161,16 +161,16 @@ private:
   static estimator_options checked(estimator_options o);
   void find_model_dir();
 
-  friend class detail::prediction_of_estimator;
-  struct built;
   struct eval_events;
-  built build(gradus::mode m, const input_function& input_fn) const;
-  built build_to_export(gradus::mode m, const serving_input_function& serving, serving_input& in) const;
-  detail::estimator_creator creator_of(built& b, const std::string& checkpoint, bool from_warm_start = false) const;
-  void run_once(built& b, const std::string& checkpoint, const std::vector<any_hook>& hooks,
+  detail::estimator_call build(gradus::mode m, const input_function& input_fn) const;
+  detail::estimator_call build_to_export(gradus::mode m, const serving_input_function& serving,
+                                         serving_input& in) const;
+  detail::estimator_creator creator_of(detail::estimator_call& b, const std::string& checkpoint,
+                                       bool from_warm_start = false) const;
+  void run_once(detail::estimator_call& b, const std::string& checkpoint, const std::vector<any_hook>& hooks,
                 const std::function<void(monitored_session&)>& body);
   // How to read a checkpoint for this graph, whose scaffold may have a saver of its own.
-  detail::checkpoint_reading reading_for(const built& b) const;
+  detail::checkpoint_reading reading_for(const detail::estimator_call& b) const;
   // Returns false in a program without protozero whose save_summary_steps is 0: it has no event files.
   bool writes_events() const;
   void write_evaluation(const std::string& logdir, const evaluation_result& found, const std::string& checkpoint,

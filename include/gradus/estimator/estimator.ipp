@@ -25,167 +25,16 @@
 #include "../train/run_log.hpp"
 #include "checkpoint_values.hpp"
 #include "estimator.hpp"
+#include "estimator_call.hpp"
+#include "estimator_prediction.hpp"
 #include "export_signatures.hpp"
+#include "training_call.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
 
-// One graph of a call, and the objects that live as long.
-struct estimator::built {
-  std::unique_ptr<graph> g;
-  std::shared_ptr<running_input> input;
-  estimator_spec spec;
-  value step;
-  std::shared_ptr<scaffold> parts;
-};
 struct estimator::eval_events : detail::evaluation_logs<posix, system_clock> {};
 
 namespace detail {
-
-// Makes the sessions of an estimator's graph: variables come from a checkpoint, else from their initializers, a warm
-// start, and the scaffold's init_fn, in this order.
-class estimator_creator final : public session_creator {
-public:
-  using maker = std::function<std::unique_ptr<base_session>()>;
-  using filler = std::function<bool(base_session&)>;  // returns false if there is no checkpoint
-
-  estimator_creator(maker open, graph& g, std::uint64_t seed, std::shared_ptr<scaffold> parts, filler restore,
-                    std::function<void(base_session&)> warm_start, task_system t)
-      : open_(std::move(open)),
-        g_(&g),
-        seed_(seed),
-        parts_(std::move(parts)),
-        restore_(std::move(restore)),
-        warm_start_(std::move(warm_start)),
-        tasks_(std::move(t)) {}
-  std::unique_ptr<base_session> create_session() override {
-    // The hooks have begun, so the op initializes their variables too.
-    if (!parts_->init_op())  // finalize looks for one in the collection
-      scaffold::get_or_default(*g_, collection::init_op, [this] { return global_variables_initializer(*g_, seed_); });
-    parts_->finalize(*g_);
-    return session_manager({.local_init_op = parts_->local_init_op(),
-                            .ready_op = parts_->ready_op(),
-                            .ready_for_local_init_op = parts_->ready_for_local_init_op()},
-                           tasks_)
-        .prepare_session(open_, {.init_fn = [this](base_session& s) { fill(s); }});
-  }
-  graph* of() const override { return g_; }
-
-private:
-  maker open_;
-  graph* g_;
-  std::uint64_t seed_;
-  std::shared_ptr<scaffold> parts_;
-  filler restore_;
-  std::function<void(base_session&)> warm_start_;
-  task_system tasks_;
-
-  void fill(base_session& s) {
-    if (restore_(s)) return;
-    s.run(parts_->init_op(), parts_->init_feed_dict());
-    if (warm_start_) warm_start_(s);
-    if (const auto init = parts_->init_fn()) init(s);
-  }
-};
-
-GRADUS_BODY std::shared_ptr<scaffold> parts_of(const estimator_spec& spec) {
-  return spec.scaffold != nullptr ? spec.scaffold : std::make_shared<scaffold>();
-}
-
-GRADUS_BODY bool shows(graph& g, std::string_view tag) {
-  for (int i = 0; i < g.outputs.count; ++i)
-    if (g.outputs[i].is_summary() && g.text_at(g.outputs[i].name) == tag) return true;
-  return false;
-}
-
-// The listeners of a call leave the hook with it: they may refer to what ends then.
-class listeners_of_call {
-public:
-  explicit listeners_of_call(checkpoint_saver_hook* to) : to_(to), before_(to != nullptr ? to->listeners() : 0) {}
-  listeners_of_call(const listeners_of_call&) = delete;
-  ~listeners_of_call() {
-    if (to_ != nullptr) to_->keep_listeners(before_);
-  }
-
-private:
-  checkpoint_saver_hook* to_;
-  std::size_t before_;
-};
-
-// The events of an estimator's trainings are in one file, which is closed between them.
-class events_of_call {
-public:
-  explicit events_of_call(any_summary_writer* w) : w_(w) {
-    if (w_ != nullptr) w_->resume();
-  }
-  events_of_call(const events_of_call&) = delete;
-  ~events_of_call() {
-    try {
-      close();
-    } catch (...) {  // the error that ended the training goes on
-    }
-  }
-  void close() {
-    if (w_ != nullptr) w_->close();
-  }
-
-private:
-  any_summary_writer* w_;
-};
-
-// Counts the saves of a call.
-struct counted_saves {
-  std::int64_t* made;  // of steps above 0
-  std::int64_t* last;
-  bool after_save(hooked_session&, std::int64_t step) const { return *made += step > 0, *last = step, false; }
-};
-
-// Whether the graph collects updates, as batch_norm's moving averages, none of which the train op makes.
-GRADUS_BODY bool leaves_updates_out(graph& g, value train_op) {
-  std::vector<bool> made(static_cast<std::size_t>(g.nodes.count));
-  made[static_cast<std::size_t>(train_op.id)] = true;
-  for (int i = train_op.id; i >= 0; --i)
-    if (const node& n = g.nodes[i]; made[static_cast<std::size_t>(i)])
-      for (int e = n.first, end = e + n.inputs + n.controls; e < end; ++e)
-        made[static_cast<std::size_t>(g.edges[e])] = true;
-  bool some = false, all_left = true;
-  g.for_each_in(collection::update_ops,
-                [&](value v) { some = true, all_left = all_left && !made[static_cast<std::size_t>(v.id)]; });
-  return some && all_left;
-}
-
-GRADUS_BODY saver_options saver_options_for(const run_config& c) {
-  saver_options o{.max_to_keep = c.keep_checkpoint_max, .best = c.keep_checkpoint_best, .limits = c.limits};
-  if (c.keep_checkpoint_every_n_hours.has_value()) o.keep_checkpoint_every_n_hours = c.keep_checkpoint_every_n_hours;
-  return o;
-}
-
-GRADUS_BODY std::string best_of_nothing(const run_config& c) {
-  return text("train: keep_checkpoint_best keeps the best ", c.keep_checkpoint_best.count,
-              " checkpoints by a metric, and nothing gives one to the checkpoints of an estimator; leave it out and "
-              "keep the best exports (best_exporter), or give the estimator_spec a scaffold and call measured(metric) "
-              "of its saver() in a saving listener");
-}
-
-// The steps at which a training began and at which it is.
-struct steps_seen {
-  std::optional<std::int64_t>* first;
-  std::int64_t* now;
-  void after_create_session(hooked_session& s) const {
-    *now = s.global_step();
-    if (!*first) *first = *now;
-  }
-  void after_run(run_context& c, const run_values&) const { *now = c.session().global_step(); }
-};
-
-// Remembers in which file a training wrote its graph, if it came so far.
-struct graph_noted {
-  std::string* file;
-  const any_summary_writer* writer;
-  std::shared_ptr<checkpoint_saver_hook> hook{};
-  ~graph_noted() {
-    if (hook != nullptr && writer != nullptr && hook->has_shown_graph()) *file = writer->path();
-  }
-};
 
 GRADUS_BODY std::int64_t whole(double every) { return static_cast<std::int64_t>(every); }
 
@@ -241,7 +90,7 @@ GRADUS_BODY void estimator::find_model_dir() {
   reading_ = {o_.codec, o_.config.limits};
   o_.warm_start_from = o_.warm_start_from.read_with(o_.codec);
 }
-GRADUS_BODY detail::checkpoint_reading estimator::reading_for(const built& b) const {
+GRADUS_BODY detail::checkpoint_reading estimator::reading_for(const detail::estimator_call& b) const {
   return b.parts->saver() == nullptr ? reading_
                                      : detail::checkpoint_reading{b.parts->saver()->codec(), reading_.limits};
 }
@@ -262,9 +111,9 @@ GRADUS_BODY std::string estimator::eval_dir(std::string_view name) const {
 
 // ---- graphs
 
-GRADUS_BODY estimator::built estimator::build(gradus::mode m, const input_function& input_fn) const {
+GRADUS_BODY detail::estimator_call estimator::build(gradus::mode m, const input_function& input_fn) const {
   if (!input_fn) raise(status::invalid_argument, "input_fn must be given: this one holds no function");
-  built b{.g = std::make_unique<graph>(m), .input = {}, .spec = {}, .step = {}, .parts = {}};
+  detail::estimator_call b{.g = std::make_unique<graph>(m), .input = {}, .spec = {}, .step = {}, .parts = {}};
   // As in TensorFlow, only the nodes of training get devices; the global step takes the first turn.
   const auto placed = b.g->device(m == gradus::mode::train ? device_function_of(o_.config) : device_function());
   b.step = create_global_step(*b.g);
@@ -308,7 +157,7 @@ GRADUS_BODY estimator& estimator::train(const input_function& input_fn, const es
     alone =
         detail::hold_role(o_.model_dir, o_.model_dir, bool(c.cluster_spec()) ? c.task_type() : std::string("training"));
 
-  built b = build(gradus::mode::train, input_fn);
+  detail::estimator_call b = build(gradus::mode::train, input_fn);
   graph& g = *b.g;
   if (detail::leaves_updates_out(g, b.spec.train_op))
     warn(
@@ -448,7 +297,7 @@ GRADUS_BODY evaluation_result estimator::evaluate(const input_function& input_fn
   // Looked at now: a training may save another one meanwhile.
   const bool is_newest = is_newest_checkpoint(any_file_system(), o_.model_dir, o.checkpoint_path);
 
-  built b = build(gradus::mode::evaluate, input_fn);
+  detail::estimator_call b = build(gradus::mode::evaluate, input_fn);
   if (!o.steps && o.hooks.empty() && b.spec.evaluation_hooks.empty() &&  // hooks may stop it
       b.input->batches().cardinality() == infinite_cardinality)
     detail::refuse_endless_evaluation();
@@ -488,7 +337,8 @@ GRADUS_BODY evaluation_result estimator::evaluate(const input_function& input_fn
   return found;
 }
 
-GRADUS_BODY void estimator::run_once(built& b, const std::string& checkpoint, const std::vector<any_hook>& hooks,
+GRADUS_BODY void estimator::run_once(detail::estimator_call& b, const std::string& checkpoint,
+                                     const std::vector<any_hook>& hooks,
                                      const std::function<void(monitored_session&)>& body) {
   detail::estimator_creator creator = creator_of(b, checkpoint);
   const detail::pointed_to_while at_work(running_, &b.input->batches());
@@ -518,7 +368,7 @@ GRADUS_BODY void estimator::write_evaluation(const std::string& logdir, const ev
 
 GRADUS_BODY bool estimator::writes_events() const { return detail::has_protozero || o_.config.save_summary_steps > 0; }
 
-GRADUS_BODY detail::estimator_creator estimator::creator_of(built& b, const std::string& checkpoint,
+GRADUS_BODY detail::estimator_creator estimator::creator_of(detail::estimator_call& b, const std::string& checkpoint,
                                                             bool from_warm_start) const {
   const gradus::mode m = b.g->mode();
   detail::checkpoint_reading how = reading_for(b);
@@ -548,10 +398,10 @@ GRADUS_BODY detail::estimator_creator estimator::creator_of(built& b, const std:
 
 // ---- export
 
-GRADUS_BODY estimator::built estimator::build_to_export(gradus::mode m, const serving_input_function& serving,
-                                                        serving_input& in) const {
+GRADUS_BODY detail::estimator_call estimator::build_to_export(gradus::mode m, const serving_input_function& serving,
+                                                              serving_input& in) const {
   if (!serving) raise(status::invalid_argument, "a serving function must be given: this one holds no function");
-  built b{.g = std::make_unique<graph>(m), .input = {}, .spec = {}, .step = {}, .parts = {}};
+  detail::estimator_call b{.g = std::make_unique<graph>(m), .input = {}, .spec = {}, .step = {}, .parts = {}};
   b.step = create_global_step(*b.g);
   in = serving(*b.g);
   b.spec = model_fn_({in.features, in.labels, m, o_.config});
@@ -575,7 +425,7 @@ GRADUS_BODY std::string estimator::export_all_saved_models(const std::string& ba
   if (from_warm_start) path = o_.warm_start_from.settings().ckpt_to_initialize_from;
   if (path.empty())
     raise(status::not_found, text("Couldn't find trained model at \"", o_.model_dir, "\": train first"));
-  std::vector<built> all;
+  std::vector<detail::estimator_call> all;
   std::vector<export_graph> graphs;
   for (const auto& [m, serving] : inputs) {  // in the order of modes
     serving_input in;
@@ -604,121 +454,23 @@ GRADUS_BODY owned_tensor estimator::get_variable_value(std::string_view name) co
 
 // ---- predict
 
-namespace detail {
-class prediction_of_estimator final : public prediction_run {
-public:
-  prediction_of_estimator(estimator& e, input_function input_fn, estimator_predict_options o)
-      : e_(&e), input_fn_(std::move(input_fn)), o_(std::move(o)) {}
-
-  void begin() override {
-    if (begun_) return;
-    begun_ = true;
-    const std::string path = o_.checkpoint_path.empty() ? e_->latest_checkpoint() : o_.checkpoint_path;
-    if (path.empty())
-      e_->warn(
-          text("Could not find trained model in model_dir: ", e_->model_dir(), ", running initialization to predict."));
-    b_ = std::make_unique<estimator::built>(e_->build(gradus::mode::predict, input_fn_));
-    take_keys();
-    std::vector<any_hook> hooks{std::ref(*b_->input)};
-    hooks.insert(hooks.end(), o_.hooks.begin(), o_.hooks.end());
-    hooks.insert(hooks.end(), b_->spec.prediction_hooks.begin(), b_->spec.prediction_hooks.end());
-    creator_ = std::make_unique<estimator_creator>(e_->creator_of(*b_, path));
-    at_work_ = std::make_unique<pointed_to_while<any_batches>>(e_->running_, &b_->input->batches());
-    session_ = std::make_unique<monitored_session>(*creator_, hooks, monitored_session_options{.tasks = e_->o_.tasks});
-    next_batch();
-  }
-  bool ended() const override { return session_ == nullptr; }
-  void next() override {
-    if (o_.yield_single_examples && ++at_ < length_)
-      show();
-    else
-      next_batch();
-  }
-
-private:
-  estimator* e_;
-  input_function input_fn_;
-  estimator_predict_options o_;
-  bool begun_ = false;
-  std::vector<std::string> keys_;
-  std::vector<fetch> fetches_;
-  std::int64_t at_ = 0, length_ = 0;  // of the batch
-  // In the order in which they are made.
-  std::unique_ptr<estimator::built> b_;
-  std::unique_ptr<estimator_creator> creator_;
-  std::unique_ptr<pointed_to_while<any_batches>> at_work_;
-  std::unique_ptr<monitored_session> session_;
-  std::optional<run_results> batch_;
-
-  void take_keys() {
-    const named_tensors& all = b_->spec.predictions;
-    if (!o_.predict_keys.empty() && all.is_single())
-      raise(status::invalid_argument, "predict_keys argument is not valid in case of non-dict predictions.");
-    for (const auto& [name, v] : all)
-      if (o_.predict_keys.empty() ||
-          std::find(o_.predict_keys.begin(), o_.predict_keys.end(), name) != o_.predict_keys.end())
-        keys_.push_back(name), fetches_.emplace_back(v);
-    if (keys_.empty())
-      raise(status::invalid_argument, text("Expected to run at least one output from ", listed(all.names()),
-                                           ", provided ", listed(o_.predict_keys), "."));
-  }
-  void leave() {
-    batch_.reset();
-    const auto last = std::move(session_);  // destroyed before the graph
-    last->close();
-  }
-  void next_batch() {
-    batch_.reset();
-    try {
-      do {
-        if (session_->should_stop()) return leave();
-        batch_.emplace(session_->run(fetches_));
-        length_ = o_.yield_single_examples ? batch_length() : 1, at_ = 0;
-      } while (length_ == 0);
-      show();
-    } catch (const out_of_range&) {
-      leave();
-    } catch (...) {
-      batch_.reset();
-      const auto last = std::move(session_);
-      last->within([] { throw; });  // the hooks' end is not called
-      throw;
-    }
-  }
-  std::int64_t batch_length() const {
-    std::int64_t n = -1;
-    for (std::size_t i = 0; i < keys_.size(); ++i) {
-      const extents& dims = (*batch_)[i].dims;
-      const std::int64_t mine = dims.rank == 0 ? -1 : dims[0];
-      if (mine < 0)
-        raise(status::invalid_argument, text("the prediction \"", keys_[i], "\" is a scalar, which has no examples; ",
-                                             "set yield_single_examples to false"));
-      if (n >= 0 && mine != n)
-        raise(status::invalid_argument,
-              text("Batch length of predictions should be same. \"", keys_[i], "\" has different batch length than ",
-                   "others: ", mine, ", not ", n, "; set yield_single_examples to false"));
-      n = mine;
-    }
-    return n;
-  }
-  void show() {
-    clear();
-    for (std::size_t i = 0; i < keys_.size(); ++i) {
-      const const_tensor_view& all = (*batch_)[i];
-      if (!o_.yield_single_examples) {
-        add(keys_[i], all);
-        continue;
-      }
-      const extents one = without_lead(all.dims);
-      const std::size_t bytes = static_cast<std::size_t>(count(one)) * size_of(all.type);
-      add(keys_[i], const_tensor_view(all.type, one, all.data + static_cast<std::size_t>(at_) * bytes));
-    }
-  }
-};
-}  // namespace detail
-
 GRADUS_BODY prediction_range estimator::predict(const input_function& input_fn, const estimator_predict_options& o) {
-  return prediction_range(std::make_shared<detail::prediction_of_estimator>(*this, input_fn, o));
+  const auto path = std::make_shared<std::string>(o.checkpoint_path);
+  return prediction_range(std::make_shared<detail::prediction_of_estimator>(
+      detail::prediction_parts{.build =
+                                   [this, input_fn, path] {
+                                     if (path->empty()) *path = latest_checkpoint();
+                                     if (path->empty())
+                                       warn(text("Could not find trained model in model_dir: ", model_dir(),
+                                                 ", running initialization to predict."));
+                                     return build(gradus::mode::predict, input_fn);
+                                   },
+                               .creator = [this, path](detail::estimator_call& b) { return creator_of(b, *path); },
+                               .running = &running_,
+                               .predict_keys = o.predict_keys,
+                               .hooks = o.hooks,
+                               .single_examples = o.yield_single_examples,
+                               .tasks = o_.tasks}));
 }
 
 }  // namespace gradus

@@ -5,11 +5,11 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-class regarded_batches final : public detail::unit_stage<regarded_batches, true> {
+class elements_as_batches final : public detail::unit_stage<elements_as_batches, true> {
 public:
   // The first extent of every component is the number of rows, which is at most n. Raises invalid_argument for a scalar
   // component.
-  regarded_batches(any_dataset source, std::int64_t n);
+  elements_as_batches(any_dataset source, std::int64_t n);
 
   const components& element_spec() const { return spec_; }
   std::int64_t batch_size() const { return size_; }
@@ -26,6 +26,7 @@ private:
   std::int64_t size_;
   components spec_;
 };
+using regarded_batches = elements_as_batches;  // the old name, until 0.7.0
 
 }  // namespace gradus
 

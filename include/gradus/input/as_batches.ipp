@@ -5,7 +5,7 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-GRADUS_BODY regarded_batches::regarded_batches(any_dataset source, std::int64_t n)
+GRADUS_BODY elements_as_batches::elements_as_batches(any_dataset source, std::int64_t n)
     : source_(std::move(source)), size_(n) {
   if (n < 1) raise(status::invalid_argument, text("as_batches(", n, "): expected batches of at least one element"));
   for (component c : source_.element_spec()) {
@@ -16,7 +16,7 @@ GRADUS_BODY regarded_batches::regarded_batches(any_dataset source, std::int64_t 
   }
 }
 
-GRADUS_BODY bool regarded_batches::pull_unit(datum& out) {
+GRADUS_BODY bool elements_as_batches::pull_unit(datum& out) {
   if (!source_.pull(out)) return false;
   detail::check_unit(out, spec_, true, "as_batches");
   if (out.about(0).dims[0] > size_)

@@ -244,12 +244,12 @@ public:
   // Returns elements that are batches already, of at most n rows, as batches for a trainer (batch.hpp makes batches of
   // single elements).
   auto as_batches(std::int64_t n) && {
-    static_assert(detail::complete<detail::later<Self, regarded_batches>>, GRADUS_HEADER_OF(as_batches, as_batches));
-    return detail::later<Self, regarded_batches>(std::move(*this).detached(), n);
+    static_assert(detail::complete<detail::later<Self, elements_as_batches>>, GRADUS_HEADER_OF(as_batches, as_batches));
+    return detail::later<Self, elements_as_batches>(std::move(*this).detached(), n);
   }
   auto as_batches(std::int64_t n) const& {
-    static_assert(detail::complete<detail::later<Self, regarded_batches>>, GRADUS_HEADER_OF(as_batches, as_batches));
-    return detail::later<Self, regarded_batches>(detached(), n);
+    static_assert(detail::complete<detail::later<Self, elements_as_batches>>, GRADUS_HEADER_OF(as_batches, as_batches));
+    return detail::later<Self, elements_as_batches>(detached(), n);
   }
   // Returns f(this), so that a part of a pipeline can be a function.
   auto apply(auto&& f) && { return f(std::move(self())); }

@@ -45,7 +45,7 @@ class padded_batches;
 class bucketed_batches;
 class interleaved_dataset;
 class grouped_dataset;
-class regarded_batches;
+class elements_as_batches;
 struct padded_batch_options;
 struct bucket_options;
 struct interleave_options;
