@@ -11,6 +11,7 @@
 #include "../session/global_step.hpp"
 #include "../session/session_creator.hpp"
 #include "../store/directory_lock.hpp"
+#include "../summary/shared_writer.hpp"
 #include "../summary/values.hpp"
 #include "../train/hooks/final_ops_hook.hpp"
 #include "../train/hooks/logging_tensor_hook.hpp"
@@ -345,7 +346,7 @@ GRADUS_BODY estimator& estimator::train(const input_function& input_fn, const es
     keeps_best = false;
   }
   const bool writes = chief && writes_events();
-  if (writes && train_events_ == nullptr) train_events_ = std::make_shared<summary_writer<>>(o_.model_dir, c.summaries);
+  if (writes && train_events_ == nullptr) train_events_ = detail::shared_summary_writer(o_.model_dir, c.summaries);
   const std::shared_ptr<detail::any_summary_writer> writer = writes ? train_events_ : nullptr;
   detail::events_of_call log(writer.get());
   detail::graph_noted graph_file{&graph_file_, writer.get()};

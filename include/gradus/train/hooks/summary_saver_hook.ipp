@@ -1,6 +1,7 @@
 // The bodies of summary_saver_hook.hpp.
 #pragma once
 #include "../../base/body.hpp"
+#include "../../summary/shared_writer.hpp"
 #include "summary_saver_hook.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
@@ -9,11 +10,11 @@ GRADUS_BODY summary_saver_hook::summary_saver_hook(summary_saver_options o)
     : o_(std::move(o)), timer_({.every_secs = o_.save_secs, .every_steps = o_.save_steps}, o_.tasks) {
   if ((o_.parts != nullptr) == !o_.summary_op.empty())
     raise(status::invalid_argument, "summary_saver_hook: exactly one of scaffold and summary_op must be provided");
+  if (o_.summary_writer != nullptr) o_.output_dir.clear();
 }
 
 GRADUS_BODY void summary_saver_hook::begin() {
-  if (o_.summary_writer == nullptr && !o_.output_dir.empty())
-    o_.summary_writer = std::make_shared<gradus::summary_writer<>>(o_.output_dir);
+  if (!o_.output_dir.empty()) o_.summary_writer = detail::shared_summary_writer(o_.output_dir);
 }
 // A session that is made again may begin at a lower step; its START takes back the events behind that step. It comes
 // before the first run, so that it takes back no event of another hook that has the same writer.
