@@ -585,6 +585,23 @@ TEST_CASE("one event file for each role of an estimator, whatever is called how 
   CHECK(steps_of(dir.path(), "mine") == steps{13, 14, 15, 16});
 }
 
+TEST_CASE("the summary of a step is on file before the checkpoint of that step is") {
+  testing::temp_dir dir;
+  std::vector<std::int64_t> on_file;
+  struct looking {
+    const std::string* at;
+    std::vector<std::int64_t>* to;
+    void after_save(hooked_session&, std::int64_t step) const {  // where a kill would leave the run
+      const auto all = steps_of(*at, "loss");
+      to->push_back(step == 0 ? 0 : all.empty() ? -1 : all.back());
+    }
+  };
+  const std::string path = dir.path();
+  estimator e(line::model, {.config = {.model_dir = path, .save_summary_steps = 1, .save_checkpoints_steps = 2}});
+  e.train(line::endless, {.steps = 4, .saving_listeners = {looking{&path, &on_file}}});
+  CHECK(on_file == std::vector<std::int64_t>{0, 2, 4});
+}
+
 TEST_CASE("a train op that leaves the moving averages out is warned of") {
   for (const bool grouped : {false, true}) {
     std::vector<std::string> lines;
