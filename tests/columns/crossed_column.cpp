@@ -1,4 +1,5 @@
 #include <gradus/columns/crossed_column.hpp>
+#include <gradus/columns/embedding_column.hpp>
 #include <gradus/columns/numeric_column.hpp>
 #include <gradus/columns/weighted_column.hpp>
 
@@ -86,4 +87,22 @@ TEST_CASE("what a cross refuses") {
           crossed_column({"t", "f"}, 10).ids(batch);
         }) ==
         "crossed column \"f_X_t\": expected string or int64, found \"f\" of float32; cross a bucketized_column of it");
+}
+
+TEST_CASE("the crosses of one example have a limit outside of graphs too") {
+  const std::vector<std::string> many(1 << 11, "x"), half(1 << 10, "x"), few(1 << 9, "x");
+  const auto all = crossed_column({"a", "b"}, 10);
+  const auto batch = batch_of(1, {ragged_texts("a", {many}), ragged_texts("b", {half})});
+  const auto refusal = text("column \"a_X_b\": example 0 of the batch has more than ", 1 << 20,
+                            " crosses; give more room (id_lists::most; ids_per_example or ids_of of a feature_layout)");
+  CHECK(refusal_of([&] { all.ids(batch); }) == refusal);
+  CHECK(refusal_of([&] { weighted_categorical_column(all, "w").ids(batch); }) == refusal);
+  const std::vector<float> table(10, 1.0f);
+  float out[1];
+  CHECK(refusal_of([&] { embedding_column(all, 1).look_up(table, batch, out); }) == refusal);
+  CHECK(all.ids(batch_of(1, {ragged_texts("a", {many}), ragged_texts("b", {few})})).ids.size() == 1 << 20);
+  id_lists roomy;
+  roomy.most = 1 << 21;
+  all.ids(batch, roomy);
+  CHECK(roomy.ids.size() == 1 << 21);
 }

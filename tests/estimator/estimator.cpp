@@ -440,11 +440,12 @@ TEST_CASE("one event file for each role of an estimator, whatever is called how 
   CHECK(steps_of(eval, "loss") == steps{2, 4, 6});
   CHECK(graphs_in(dir.path()) == 1);
 
-  // Another one goes on in a file of its own, and the first one behind it.
+  // Another one of this process goes on in the same file. Behind the file of another process a new one begins.
   estimator next(line::model, o);
   next.train(line::endless, {.steps = 2});
-  CHECK(event_files(dir.path()) == 2);
+  CHECK(event_files(dir.path()) == 1);
   CHECK(steps_of(dir.path(), "loss") == steps{1, 2, 3, 4, 5, 6, 7, 8});
+  summary_writer<>(dir.path()).close();
   e.train(line::endless, {.steps = 2});
   CHECK(event_files(dir.path()) == 3);
   CHECK(steps_of(dir.path(), "loss") == steps{1, 2, 3, 4, 5, 6, 7, 8, 9, 10});
@@ -458,8 +459,39 @@ TEST_CASE("one event file for each role of an estimator, whatever is called how 
   };
   CHECK_THROWS_AS(next.train(line::endless, {.steps = 5, .hooks = {fails_at{3}}}), internal);
   next.train(line::endless, {.steps = 2});
-  CHECK(event_files(dir.path()) == 4);
+  CHECK(event_files(dir.path()) == 3);
   CHECK(steps_of(dir.path(), "loss") == steps{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12});
+
+  // A hook that is given the directory writes into the same file, and hides no curve.
+  const auto with_hook = [&](const named_tensors& f, value labels, mode m) {
+    auto spec = line::model(f, labels, m);
+    spec.training_hooks.push_back(
+        summary_saver_hook({.save_steps = 1, .output_dir = dir.path(), .summary_op = {{"mine", spec.loss}}}));
+    return spec;
+  };
+  estimator hooked(with_hook, o);
+  hooked.train(line::endless, {.steps = 2});
+  hooked.train(line::endless, {.steps = 2});
+  CHECK(event_files(dir.path()) == 3);
+  CHECK(steps_of(dir.path(), "loss") == steps{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16});
+  CHECK(steps_of(dir.path(), "mine") == steps{13, 14, 15, 16});
+}
+
+TEST_CASE("the summary of a step is on file before the checkpoint of that step is") {
+  testing::temp_dir dir;
+  std::vector<std::int64_t> on_file;
+  struct looking {
+    const std::string* at;
+    std::vector<std::int64_t>* to;
+    void after_save(hooked_session&, std::int64_t step) const {  // where a kill would leave the run
+      const auto all = steps_of(*at, "loss");
+      to->push_back(step == 0 ? 0 : all.empty() ? -1 : all.back());
+    }
+  };
+  const std::string path = dir.path();
+  estimator e(line::model, {.config = {.model_dir = path, .save_summary_steps = 1, .save_checkpoints_steps = 2}});
+  e.train(line::endless, {.steps = 4, .saving_listeners = {looking{&path, &on_file}}});
+  CHECK(on_file == std::vector<std::int64_t>{0, 2, 4});
 }
 
 TEST_CASE("roles that do not train are told so; a worker whose variables are elsewhere, too") {

@@ -264,7 +264,8 @@ TEST_CASE(
     const value init = marks(0, assign(m.v, m.g.constant(1.0))), local_init = marks(2, assign(m.w, m.v));
     if (checkpoint) m.put_checkpoint();
     int calls = 0;
-    prepare_options o{.from = m.from()};
+    bool restored = !checkpoint;
+    prepare_options o{.from = m.from(), .restored = &restored};
     if (with_op) o.init_op = init;
     if (with_fn)
       o.init_fn = [&](base_session& s) {
@@ -304,6 +305,7 @@ TEST_CASE(
     REQUIRE(s != nullptr);
     CHECK(s.get() == made);
     CHECK(m.of(*s, "v") == (checkpoint ? 10 : with_op ? 1 : 2));
+    CHECK(restored == checkpoint);
     CHECK(calls == (!checkpoint && with_fn ? 1 : 0));
     const auto seen = s->variable("ran").as<float>();
     CHECK(seen[0] == (!checkpoint && with_op ? 1 : 0));

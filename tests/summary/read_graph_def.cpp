@@ -114,6 +114,41 @@ TEST_CASE("a constant's typed field, whose last element stands for the rest, as 
   CHECK((numbers[0] == 1 && numbers[1] == 2 && numbers[2] == 2 && numbers[3] == 2));
 }
 
+TEST_CASE("constants of types that stand in files only keep their numbers") {
+  // NodeDef {attr {key "value", value {tensor {dtype, shape [], the typed field of TensorFlow's tensor.proto}}}}
+  const auto element = [](char type, const std::string& typed) {
+    const std::string tensor = std::string("\x08") + type + std::string("\x12\x00", 2) + typed;
+    const auto in = [](char key, const std::string& body) { return key + std::string(1, char(body.size())) + body; };
+    const auto g =
+        decode_graph_def(from_text(in('\x0a', in('\x2a', in('\x0a', "value") + in('\x12', in('\x42', tensor))))));
+    const auto& content = g.nodes.at(0).attrs.at(0).value.get<tensor_def>().content;
+    REQUIRE(content.size() <= 8);
+    std::uint64_t bits = 0;
+    std::memcpy(&bits, content.data(), content.size());
+    return bits;
+  };
+  const std::string minus_two = "\xfe\xff\xff\xff\xff\xff\xff\xff\xff\x01";
+  CHECK(element(5, "\x38" + minus_two) == 0xfffe);                                              // int16, int_val
+  CHECK(element(6, "\x3a\x0a" + minus_two) == 0xfe);                                            // int8, int_val, packed
+  CHECK(element(17, "\x3a\x03\xff\xff\x03") == 0xffff);                                         // uint16, int_val
+  CHECK(element(22, "\x80\x01\xff\xff\xff\xff\x0f") == 0xffffffff);                             // uint32, uint32_val
+  CHECK(element(22, "\x82\x01\x01\x07") == 7);                                                  // the same, packed
+  CHECK(element(23, "\x88\x01\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01") == ~std::uint64_t{0});  // uint64, uint64_val
+  CHECK(element(23, "\x8a\x01\x01\x07") == 7);
+  CHECK(element(24, "\x92\x01\x01\x38") == 0x38);                // float8_e5m2, float8_val
+  CHECK(element(22, "\x22\x04\x01\x02\x03\x04") == 0x04030201);  // uint32, tensor_content
+
+  for (const dtype t : {int8, int16, uint16, uint32, uint64, float8_e4m3, float8_e5m2}) {
+    CAPTURE(name_of(t));
+    tensor_def one{t, {}, {}};
+    for (std::size_t i = 0; i < size_of(t); ++i) one.content.push_back(std::byte(0xf0 + i));
+    std::vector<std::byte> bytes;
+    encode_graph_def(bytes, {{{"c", "Const", {}, {}, {{"value", one}}}}});
+    const auto back = decode_graph_def(bytes);
+    CHECK(back.nodes.at(0).attrs.at(0).value.get<tensor_def>().content == one.content);
+  }
+}
+
 TEST_CASE("hostile bytes") {
   // A constant of 2^40 float32, all of them the one number that is there, in 34 bytes.
   const auto large =

@@ -76,6 +76,14 @@ TEST_CASE("placeholders and constants that no graph here has") {
                 "c") == "(nothing was refused)");
   CHECK(says(problem({{"c", "Const", {}, {}, {{"dtype", float32}, {"value", tensor_def{float32, {0}, {}}}}}}, "c"),
              "an extent of 0"));
+  const tensor_def seven{dtype::int8, {}, {std::byte{7}}};
+  CHECK(
+      says(problem({{"c", "Const", {}, {}, {{"dtype", dtype::int8}, {"value", seven}}}}, "c"), "TensorFlow's dtype 6"));
+  CHECK(says(problem({numbers("to", {2}),
+                      {"c", "Const", {}, {}, {{"dtype", dtype::int8}, {"value", seven}}},
+                      {"x", "Fill", {"to", "c"}}},
+                     "x"),
+             "node \"x\" (Fill): holds int8, which no graph of this library has; cast it to int32"));
 }
 
 TEST_CASE("a shape that would be computed in 2^50 steps") {

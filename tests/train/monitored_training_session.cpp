@@ -17,7 +17,10 @@
 #include <string>
 #include <vector>
 
+#include "run_files.hpp"
+
 using namespace gradus;
+using steps = std::vector<std::int64_t>;
 
 namespace {
 struct model {
@@ -47,6 +50,12 @@ struct model {
     }
     return found;
   }
+  int event_files() const {
+    int n = 0;
+    for (const auto& f : std::filesystem::directory_iterator(path()))
+      n += f.path().filename().string().starts_with(event_file_prefix);
+    return n;
+  }
   // Steps of the checkpoints that the state file names.
   std::vector<std::string> checkpoints() const {
     const auto state = read_state_file(posix{}, path());
@@ -61,6 +70,34 @@ TEST_CASE("H9 101 steps: the user's tag and the steps per second are in the log"
   const auto tags = m.tags();
   CHECK(tags.at("my_summary_tag") == std::vector<std::int64_t>{1, 101});
   CHECK(tags.at("global_step/sec") == std::vector<std::int64_t>{101});
+}
+
+TEST_CASE("hooks that are given the directory of the run write into its event file, and hide no curve of it") {
+  for (const bool after_each_other : {false, true}) {
+    CAPTURE(after_each_other);
+    model m;
+    const value shown = m.g.constant(1.0);
+    auto hooks = [&, made = std::vector<any_hook>()]() mutable {
+      if (!made.empty() && after_each_other) return made;
+      made = {summary_saver_hook({.save_steps = 1, .output_dir = m.path() + "/", .summary_op = {{"mine", shown}}}),
+              step_counter_hook({.every_n_steps = 1, .output_dir = m.path()})};
+      return made;
+    };
+    const steps all{1, 2, 3, 4, 5, 6};
+    for (const int run : {1, 2}) {
+      m.train({.checkpoint_dir = m.path(),
+               .hooks = hooks(),
+               .save_checkpoint_steps = 2,
+               .save_summaries_steps = 1,
+               .log_step_count_steps = 2},
+              3);
+      const auto curves = run_files::read_curves(posix{}, m.path());
+      const steps until(all.begin(), all.begin() + 3 * run);
+      CHECK(run_files::steps_of(curves, "my_summary_tag") == until);
+      CHECK(run_files::steps_of(curves, "mine") == until);
+      CHECK(m.event_files() == (after_each_other ? 1 : run));
+    }
+  }
 }
 
 TEST_CASE("H10 save_checkpoint_steps 100, 30 steps: saved at 0 and at the end; begun again it reads 30") {

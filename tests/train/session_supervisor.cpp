@@ -19,6 +19,8 @@
 #include <thread>
 #include <vector>
 
+#include "run_files.hpp"
+
 using namespace gradus;
 
 namespace {
@@ -112,16 +114,12 @@ TEST_CASE("a session keeps the checkpoints that another supervisor has saved in 
   folder at;
   graph g;
   create_global_step(g);
-  const value add = assign_add(get_global_step(g), g.constant<std::int64_t>(1));
+  const value add = assign_add(get_global_step(g), g.constant(1, int64));
   session_supervisor_options o = in_step();
   o.logdir = at.path(), o.save_model_secs = 0;
   const auto step = [&](session_supervisor& sv) {
-    auto sess = sv.prepare_or_wait_for_session();
-    sess->run(add);
-    state_list list;
-    sess->remembers(list);
-    sv.saver()->save(list, sv.save_path(), global_step(*sess, get_global_step(g)));
-    sv.stop();
+    auto sess = sv.managed_session();  // saves when it ends
+    sess.run(add);
   };
   session_supervisor first(g, sessions_of(g), o);
   step(first);
@@ -701,7 +699,37 @@ TEST_CASE("a second session without a stop: its services are the only ones, and 
   CHECK(!sv.should_stop());
   sv.stop();
   CHECK(says(m.at.checkpoints().back(), "model-3"));
-  CHECK(told(m.at.events()) == "version graph meta START CHECKPOINT START CHECKPOINT CHECKPOINT@3 STOP");
+  CHECK(told(m.at.events()) == "version graph meta START CHECKPOINT START@1 CHECKPOINT CHECKPOINT@3 STOP");
+}
+
+TEST_CASE("a session that has restored step 3 takes back no event of step 3") {
+  for (const bool managed : {true, false}) {
+    model m;
+    const value step = create_global_step(m.g), next = assign_add(step, m.g.constant(1, int64));
+    for (const int last : {3, 5}) {
+      session_supervisor sv(m.g, sessions_of(m.g), m.in({.summary_op = none}));
+      const auto run = [&](auto& sess) {
+        for (std::int64_t now = 0; now < last;) {
+          now = sess.run(next).template as<std::int64_t>()[0];
+          sv.summary_computed(sess, scalar_summary("mine", 1), now);
+        }
+      };
+      if (managed) {
+        auto sess = sv.managed_session();
+        run(sess);
+      } else {
+        const auto sess = sv.prepare_or_wait_for_session();
+        run(*sess);
+        state_list list;
+        sess->remembers(list);
+        sv.stop();
+        sv.saver()->save(list, sv.save_path(), last);
+        sess->close();
+      }
+    }
+    CHECK(run_files::steps_of(run_files::read_curves(posix{}, m.at.path()), "mine") ==
+          std::vector<std::int64_t>{1, 2, 3, 4, 5});
+  }
 }
 
 TEST_CASE("a loop that was added before the session is prepared goes on in it") {

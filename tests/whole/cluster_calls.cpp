@@ -5,6 +5,7 @@
 #include <gradus/cluster/connected.hpp>
 #include <gradus/cluster/local_cluster.hpp>
 #include <gradus/testing/temp_dir.hpp>
+#include <gradus/train/supervisor.hpp>
 #include <gradus/train/validation.hpp>
 #include <gradus/train/warm_start.hpp>
 
@@ -241,4 +242,38 @@ TEST_CASE("several calls of train where the cluster's log is ahead of the chief'
       train_to(dir, alone ? "" : dir, calls);
       CHECK(run_files::difference(trained(dir), expected) == "");
     }
+}
+
+TEST_CASE("a chief without its files takes up the cluster's values, and hides no curve of before") {
+  for (const bool supervised : {false, true}) {
+    CAPTURE(supervised);
+    const temp_dir place;
+    const points all;
+    const std::string dir = place / "run";
+    run_config c = config_of(dir);
+    c.save_summary_steps = 1;
+    const auto train_to = [&](int last) {
+      local_cluster{.ps = 1, .workers = 1}.run([&](server& here) {
+        if (here.is_ps()) return here.join();
+        auto data = all.batches(24);
+        const recovery::log logs{.directory = place / "log"};
+        if (!supervised)
+          return make_trainer<net>(connected{here}, sync_replicas{}, adam{.rate = 0.05}, c, logs)
+              .train(data, {.max_steps = last});
+        auto sv = make_supervisor<net>({.logdir = dir, .save_summaries_secs = 1e-9}, connected{here}, sync_replicas{},
+                                       adam{.rate = 0.05}, logs);
+        auto sess = sv.managed_session("", data);
+        while (sess.global_step() < last) sess.run();
+      });
+    };
+    train_to(5);
+    std::vector<std::string> names;
+    posix{}.list(dir, names);
+    for (const auto& n : names)
+      if (!n.starts_with(event_file_prefix)) posix{}.remove(join_path(dir, n));
+    train_to(8);
+    CHECK(trained(dir).step == 8);
+    CHECK(run_files::steps_of(run_files::read_curves(posix{}, dir), "loss") ==
+          std::vector<std::int64_t>{1, 2, 3, 4, 5, 6, 7, 8});
+  }
 }

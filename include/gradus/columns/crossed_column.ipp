@@ -76,8 +76,9 @@ GRADUS_BODY void crossed_rule::read(const features& examples, id_lists& out) con
     for (std::size_t k = 0; k < prints.size() && more; ++k)
       if (__builtin_mul_overflow(all, static_cast<std::int64_t>(prints[k].end(r) - prints[k].begin(r)), &all) ||
           all > out.most)
-        raise(status::invalid_argument, text("column \"", name(), "\": example ", r, " of the batch has more than ",
-                                             out.most, " crosses; give more room"));
+        raise(status::invalid_argument,
+              text("column \"", name(), "\": example ", r, " of the batch has more than ", out.most,
+                   " crosses; give more room (id_lists::most; ids_per_example or ids_of of a feature_layout)"));
     while (more) {
       std::uint64_t h = hash_key_;
       for (std::size_t k = 0; k < prints.size(); ++k)

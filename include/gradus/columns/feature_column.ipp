@@ -36,7 +36,6 @@ GRADUS_BODY void dense_column::read(const features& examples, float* out, std::i
   if (embedding() != nullptr)
     raise(status::invalid_argument, text("column \"", name(), "\": its numbers are in a table; give the table"));
   id_lists ids;
-  ids.most = std::int64_t{1} << 20;  // of an example whose columns are crossed; a graph's ids have a room of their own
   categorical()->ids(examples, ids);
   const std::int64_t n = width();
   for (std::int64_t r = 0; r < ids.rows(); ++r) {

@@ -1,5 +1,7 @@
 // The bodies of feature_layers.hpp.
 #pragma once
+#include <limits>
+
 #include "../base/body.hpp"
 #include "feature_layers.hpp"
 

@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <span>
 #include <vector>
 
@@ -26,8 +25,9 @@ struct id_lists {
   std::vector<std::int64_t> splits = {0};  // example r has ids splits[r] to splits[r + 1]
   std::vector<std::int64_t> ids = {};
   std::vector<float> weights = {};  // one for each id; empty: all are 1
-  // The most ids that may be added for one example; clear() keeps it.
-  std::int64_t most = std::numeric_limits<std::int64_t>::max();
+  // The most ids that a cross may make of one example, because its ids are a product, which few values make large. A
+  // feature_layout has the room of its graph here. clear() keeps it.
+  std::int64_t most = std::int64_t{1} << 20;
 
   std::int64_t rows() const { return static_cast<std::int64_t>(splits.size()) - 1; }
   std::size_t begin(std::int64_t r) const { return static_cast<std::size_t>(splits[static_cast<std::size_t>(r)]); }

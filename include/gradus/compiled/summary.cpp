@@ -23,6 +23,7 @@
 #include "../summary/reader.ipp"
 #include "../summary/run_graph.ipp"
 #include "../summary/run_metadata.ipp"
+#include "../summary/shared_writer.ipp"
 #include "../summary/tag.ipp"
 #include "../summary/tensorflow_graph.ipp"
 #include "../summary/tensorflow_pattern.ipp"

@@ -11,6 +11,7 @@
 #include "../session/global_step.hpp"
 #include "../session/session_creator.hpp"
 #include "../store/directory_lock.hpp"
+#include "../summary/shared_writer.hpp"
 #include "../summary/values.hpp"
 #include "../train/hooks/final_ops_hook.hpp"
 #include "../train/hooks/logging_tensor_hook.hpp"
@@ -194,7 +195,7 @@ GRADUS_BODY estimator& estimator::train(const input_function& input_fn, const es
     keeps_best = false;
   }
   const bool writes = chief && writes_events();
-  if (writes && train_events_ == nullptr) train_events_ = std::make_shared<summary_writer<>>(o_.model_dir, c.summaries);
+  if (writes && train_events_ == nullptr) train_events_ = detail::shared_summary_writer(o_.model_dir, c.summaries);
   const std::shared_ptr<detail::any_summary_writer> writer = writes ? train_events_ : nullptr;
   detail::events_of_call log(writer.get());
   detail::graph_noted graph_file{&graph_file_, writer.get()};
@@ -223,8 +224,8 @@ GRADUS_BODY estimator& estimator::train(const input_function& input_fn, const es
   std::int64_t saves_made = 0, saved_step = 0;
   if (keeps_best && saves != nullptr) saves->add_listener(detail::counted_saves{&saves_made, &saved_step});
   if (chief) {
-    if (mine != nullptr) hooks.push_back(mine);
-    hooks.insert(hooks.end(), b.spec.training_chief_hooks.begin(), b.spec.training_chief_hooks.end());
+    // TensorFlow differs: what writes events comes before what saves, so that the events of a step are on file before
+    // its checkpoint is. A run that is killed between the two begins again behind that step.
     if (c.log_step_count_steps > 0)
       hooks.push_back(step_counter_hook(
           {.every_n_steps = detail::whole(c.log_step_count_steps), .summary_writer = writer, .tasks = o_.tasks}));
@@ -233,6 +234,8 @@ GRADUS_BODY estimator& estimator::train(const input_function& input_fn, const es
                                           .summary_writer = writer,
                                           .parts = b.parts.get(),
                                           .tasks = o_.tasks}));
+    if (mine != nullptr) hooks.push_back(mine);
+    hooks.insert(hooks.end(), b.spec.training_chief_hooks.begin(), b.spec.training_chief_hooks.end());
   }
   hooks.insert(hooks.end(), of_all.begin(), of_all.end());
 

@@ -86,6 +86,7 @@ struct prepare_options {
   std::span<const feed> init_feed_dict = {};             // of init_op
   std::function<void(base_session&)> init_fn = nullptr;  // after init_op
   checkpoint_source from = {};
+  bool* restored = nullptr;  // is set to whether there was a checkpoint
 };
 
 struct recovered_session {

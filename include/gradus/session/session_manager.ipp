@@ -97,7 +97,9 @@ GRADUS_BODY bool session_manager::restore(base_session& s, const checkpoint_sour
 GRADUS_BODY std::unique_ptr<base_session> session_manager::prepare_session(const session_factory& open,
                                                                            const prepare_options& o) const {
   std::unique_ptr<base_session> s = open();
-  if (!restore(*s, o.from)) {
+  const bool restored = restore(*s, o.from);
+  if (o.restored != nullptr) *o.restored = restored;
+  if (!restored) {
     if (!o.init_op && !o.init_fn && !o_.local_init_op)
       raise(status::failed_precondition,
             "Model is not initialized and no init_op or init_fn or local_init_op was given; give one of them, such as "

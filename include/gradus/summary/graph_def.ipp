@@ -174,7 +174,8 @@ GRADUS_BODY void write_shape(field_sink& sink, std::span<const std::int64_t> dim
   if (unknown_rank) sink.boolean(3, "unknown_rank", true);
 }
 
-// One element goes into the typed field, more into tensor_content, as TensorFlow's make_tensor_proto does.
+// One element goes into the typed field, more into tensor_content, as TensorFlow's make_tensor_proto does. Types that
+// no graph computes with always take tensor_content, which every reader understands.
 GRADUS_BODY void write_tensor(field_sink& sink, const tensor_def& t) {
   const std::size_t width = size_of(t.type);
   std::size_t elements = 1;
@@ -197,7 +198,7 @@ GRADUS_BODY void write_tensor(field_sink& sink, const tensor_def& t) {
                                          width, " bytes, its content has ", t.content.size()));
   sink.type(1, "dtype", t.type);
   sink.message(2, "tensor_shape", [&](field_sink& s) { write_shape(s, t.dims, false); });
-  if (elements > 1)
+  if (elements > 1 || (elements == 1 && is_for_files(t.type)))
     return sink.string(4, "tensor_content", {reinterpret_cast<const char*>(t.content.data()), t.content.size()});
   if (elements == 0) return;
   std::uint64_t bits = 0;
@@ -216,7 +217,7 @@ GRADUS_BODY void write_tensor(field_sink& sink, const tensor_def& t) {
   case dtype::boolean: return sink.booleans(11, "bool_val", one(i64));
   case dtype::bfloat16:
   case dtype::float16: return sink.integers(13, "half_val", one(i64));
-  default: break;  // no graph holds another type
+  default: break;  // the types above are all others
   }
 }
 

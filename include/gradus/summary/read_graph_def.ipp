@@ -92,7 +92,7 @@ GRADUS_BODY void graph_reader::pack(tensor_def& t, std::uint64_t elements, std::
 
 GRADUS_BODY tensor_def graph_reader::tensor(wire_reader r) {
   tensor_def t;
-  std::span<const std::byte> content;
+  std::span<const std::byte> content, octets;  // octets: elements of the float8 types
   bool has_content = false;
   std::vector<float> reals;
   std::vector<double> doubles;
@@ -113,7 +113,12 @@ GRADUS_BODY tensor_def graph_reader::tensor(wire_reader r) {
     case field(11, wire::length):
     case field(11, wire::varint):
     case field(13, wire::length):
-    case field(13, wire::varint): r.repeated(integers); break;
+    case field(13, wire::varint):
+    case field(16, wire::length):
+    case field(16, wire::varint):
+    case field(17, wire::length):
+    case field(17, wire::varint): r.repeated(integers); break;
+    case field(18, wire::length): octets = r.bytes(); break;
     default: break;
     }
   std::uint64_t elements = 1;
@@ -154,6 +159,8 @@ GRADUS_BODY tensor_def graph_reader::tensor(wire_reader r) {
     for (const float v : reals) put(v);
   else if (t.type == float64)
     for (const double v : doubles) put(v);
+  else if (t.type == float8_e4m3 || t.type == float8_e5m2)
+    given.assign(octets.begin(), octets.end());
   else
     for (const std::int64_t v : integers) {
       const auto* p = reinterpret_cast<const std::byte*>(&v);

@@ -158,6 +158,10 @@ public:
   // writer has begun one behind it.
   void resume();
 
+  // Lets several owners have this writer (shared_writer.hpp): after one of them has closed it, what another one adds
+  // resumes it. Begins a new file if another writer has begun one behind this writer's.
+  void share();
+
   // Returns the file of this writer, or its last one.
   std::string path() const;
   // Returns the number of events that a full queue rejected.
@@ -176,15 +180,14 @@ private:
   }
   template <class Encode>
   bool add(lock_type& lock, Encode&& encode) {
-    check_open();
     std::vector<std::byte>* to = &scratch_;
-    if (queue_) {
-      to = queue_->room(lock, options_.when_full);
+    do {
+      be_open(lock);
+      if (queue_) to = queue_->room(lock, options_.when_full);
       if (to == nullptr) return ++rejected_, false;
-      check_open();  // it may have been closed while this call waited
-    } else {
-      scratch_.clear();
-    }
+    } while (!open_ && is_shared_);  // it may have been closed while this call waited
+    check_open();
+    scratch_.clear();
     append_record(*to, [&](std::vector<std::byte>& out) { encode(out, static_cast<double>(clock_.now())); });
     if (!queue_) file_->write(scratch_);
     const double now = clock_.elapsed();
@@ -197,7 +200,10 @@ private:
     return true;
   }
 
+  // Resumes a writer that is shared; raises failed_precondition if another one is closed.
+  void be_open(lock_type& lock);
   void check_open() const;
+  bool has_newest_file() const;
   void close_file(lock_type& lock);
 
   // A summary has few values, and this search for duplicates needs no memory.
@@ -229,7 +235,7 @@ private:
   std::optional<queue> queue_;
   std::uint64_t rejected_ = 0;
   double flushed_at_ = 0;
-  bool open_ = false;
+  bool open_ = false, is_shared_ = false;
 };
 }  // namespace detail
 

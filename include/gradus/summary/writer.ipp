@@ -133,6 +133,7 @@ GRADUS_BODY bool any_summary_writer::add_event(const event& e) {
 GRADUS_BODY void any_summary_writer::flush() {
   const std::lock_guard one(control_);
   lock_type lock(mutex_);
+  if (!open_ && is_shared_) return;  // another owner has closed it, which wrote all events
   check_open();
   if (queue_)
     queue_->drain(lock, queue::goal::flush);
@@ -144,6 +145,7 @@ GRADUS_BODY void any_summary_writer::flush() {
 GRADUS_BODY void any_summary_writer::sync() {
   const std::lock_guard one(control_);
   lock_type lock(mutex_);
+  if (!open_ && is_shared_) return;  // another owner has closed it, which wrote all events
   check_open();
   if (queue_)
     queue_->drain(lock, queue::goal::sync);
@@ -165,22 +167,38 @@ GRADUS_BODY void any_summary_writer::reopen() {
   open();
 }
 
-GRADUS_BODY void any_summary_writer::resume() {
-  const std::lock_guard one(control_);
-  lock_type lock(mutex_);
-  if (open_) return;
+// TensorBoard reads no file again behind which another writer has begun one.
+GRADUS_BODY bool any_summary_writer::has_newest_file() const {
   std::vector<std::string> names;
   const int listed = uninterrupted([&] { return fs_.list(logdir_, names); });
   if (listed != 0 && listed != ENOENT) raise({listed, "list", logdir_});
   const std::string name = path_.substr(path_.rfind('/') + 1);
-  // TensorBoard reads no file again behind which another writer has begun one.
-  const bool is_newest =
-      std::none_of(names.begin(), names.end(), [&](const auto& n) { return is_event_file_name(n) && n > name; });
-  if (!is_newest || std::find(names.begin(), names.end(), name) == names.end()) return open();
+  return std::find(names.begin(), names.end(), name) != names.end() &&
+         std::none_of(names.begin(), names.end(), [&](const auto& n) { return is_event_file_name(n) && n > name; });
+}
+
+GRADUS_BODY void any_summary_writer::resume() {
+  const std::lock_guard one(control_);
+  lock_type lock(mutex_);
+  if (open_) return;
+  if (!has_newest_file()) return open();
   file_.emplace(fs_, path_, options_.buffer_bytes);
   flushed_at_ = clock_.elapsed();
   if (queue_) queue_->start(*file_);
   open_ = true;
+}
+
+GRADUS_BODY void any_summary_writer::share() {
+  {
+    const std::lock_guard one(control_);
+    lock_type lock(mutex_);
+    is_shared_ = true;
+    if (open_ && !has_newest_file()) {
+      close_file(lock);
+      open();
+    }
+  }
+  resume();
 }
 
 GRADUS_BODY std::string any_summary_writer::path() const {
@@ -227,6 +245,15 @@ GRADUS_BODY void any_summary_writer::open() {
 GRADUS_BODY void any_summary_writer::check_open() const {
   if (!open_)
     raise(status::failed_precondition, text("the summary writer of \"", logdir_, "\" is closed; reopen() it first"));
+}
+
+GRADUS_BODY void any_summary_writer::be_open(lock_type& lock) {
+  while (!open_ && is_shared_) {
+    lock.unlock();
+    resume();
+    lock.lock();
+  }
+  check_open();
 }
 
 GRADUS_BODY void any_summary_writer::close_file(lock_type& lock) {

@@ -242,6 +242,10 @@ GRADUS_BODY bool import_nodes::axes_of(int i, tensor_place t, int rank, int& mas
 
 GRADUS_BODY value import_nodes::constant(int i, const tensor_def& t, std::string_view name) {
   if (t.dims.size() > max_rank) refuse(i, "has more than 6 extents", status::unimplemented);
+  if (is_for_files(t.type))
+    refuse(i,
+           text("holds ", name_of(t.type), ", which no graph of this library has; cast it to int32, uint8 or float32"),
+           status::unimplemented);
   shape s;
   for (const std::int64_t n : t.dims) {
     if (n <= 0 || n > most_extent) refuse(i, text("an extent of ", n, " is none that a tensor here has"));

@@ -1,6 +1,7 @@
 // The bodies of monitored_training_session.hpp.
 #pragma once
 #include "../base/body.hpp"
+#include "../summary/shared_writer.hpp"
 #include "monitored_training_session.hpp"
 
 namespace gradus::inline GRADUS_BUILD::detail {
@@ -43,7 +44,7 @@ GRADUS_BODY std::vector<any_hook> training_hooks(scaffold& parts, const monitore
   std::vector<any_hook> all = o.chief_only_hooks;
   std::shared_ptr<any_summary_writer> writer;
   if (!events.empty()) {
-    writer = std::make_shared<summary_writer<>>(events);
+    writer = shared_summary_writer(events);
     if (o.log_step_count_steps > 0)
       all.push_back(step_counter_hook({.every_n_steps = static_cast<std::int64_t>(o.log_step_count_steps),
                                        .summary_writer = writer,

@@ -21,7 +21,8 @@
 // for the runs in progress.
 //
 // TensorFlow differs: here a managed session that ends without an error is saved (save_on_stop; TensorFlow loses the
-// steps since the last checkpoint); a checkpoint without a global step is of step 0, and its name has the codec's
+// steps since the last checkpoint); START behind a restored step s names s + 1, since the events of s are true; a
+// checkpoint without a global step is of step 0, and its name has the codec's
 // suffix; threads cannot be abandoned: the error names a thread that outlives the grace period, and closing the session
 // waits for it.
 #pragma once
@@ -244,7 +245,7 @@ private:
   std::shared_ptr<detail::any_saver> saver_;
   std::shared_ptr<const gradus::session_manager> manager_;
   std::shared_ptr<detail::any_summary_writer> summary_writer_;
-  bool writes_graph_ = true, writer_is_open_ = true;
+  bool writes_graph_ = true, writer_is_open_ = true, restored_ = false;
   double rate_since_ = 0;
   std::int64_t rate_step_ = 0, saved_step_ = -1;
   std::weak_ptr<base_session> managed_;  // whose last checkpoint a stop makes

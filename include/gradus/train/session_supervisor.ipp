@@ -154,7 +154,8 @@ GRADUS_BODY std::shared_ptr<base_session> session_supervisor::prepare(std::strin
                                                      .stop = stops.get(),
                                                      .restore_newest = o_.restore_newest,
                                                      .restore_fallback = o_.restore_fallback,
-                                                     .checkpoint_basename = o_.checkpoint_basename}});
+                                                     .checkpoint_basename = o_.checkpoint_basename},
+                                            .restored = &restored_});
     if (!o_.logdir.empty()) write_graph(to_graph_def(*g_), o_.logdir, "graph.pbtxt");
     if (summary_writer_ != nullptr && std::exchange(writes_graph_, false)) add_graphs(*summary_writer_, *g_);
     if (o.start_standard_services) start_standard_services(sess);
@@ -237,7 +238,7 @@ GRADUS_BODY bool session_supervisor::announces_services(base_session& sess) {
         "Only chief supervisor can start standard services; make it with is_chief = true, or leave them to the chief");
   if (o_.logdir.empty()) return false;
   if (global_step_ && summary_writer_ != nullptr)
-    summary_writer_->add_session_log(session_log_status::start, step_of(sess));
+    summary_writer_->start(step_of(sess) + (restored_ ? 1 : 0));  // the events of a restored step are true
   return true;
 }
 

@@ -249,8 +249,8 @@ private:
     const bool found = loop_.restore(r->steps, r->list, false);
     r->steps.template placeholders<mode::train>([&](const placeholder_info& p) { r->placeholders.push_back(p); });
     r->global_step = r->steps.global_step();
-    loop_.open_log(r->steps, found ? r->global_step + 1 : 0);
-    running_ = std::move(r);  // hooks may use the session
+    loop_.open_log(r->steps, found || r->global_step > 0 ? r->global_step + 1 : 0);  // above 0 also by a cluster
+    running_ = std::move(r);                                                         // hooks may use the session
     try {
       coord_.clear_stop();
       loop_.begin(running_->steps, running_->list);

@@ -273,7 +273,8 @@ private:
     try {
       loop_.begin_hooks();
       more.begin();
-      if (has_files()) loop_.open_log(stepper_, goes_on ? -1 : resumed ? began + 1 : 0);
+      // A chief without a checkpoint may have taken up the values of its cluster.
+      if (has_files()) loop_.open_log(stepper_, goes_on ? -1 : resumed || began > 0 ? began + 1 : 0);
       auto feeds = matched_feeds<mode::train>(data);
       if constexpr (composition::in_cluster) detail::pass_over(stepper_, data, feeds, config_.restore_input);
       const auto fill = [&](stepper_type& s) { return detail::fill_feeds<mode::train>(s, data, feeds) != 0; };

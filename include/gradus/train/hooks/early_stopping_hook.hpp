@@ -53,6 +53,7 @@ public:
   void begin() {}
   // Finds or makes the variable. Raises failed_precondition if there is none and the graph is finalized.
   void begin(graph& g);
+  void after_create_session(hooked_session& s);
   session_run_args before_run(run_context& c) const;
   void after_run(run_context& c, const run_values& v);
   // Warns if the directory had no evaluation that counts: nothing was decided then, whatever the metric did.

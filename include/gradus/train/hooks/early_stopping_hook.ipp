@@ -136,6 +136,12 @@ GRADUS_BODY void early_stopping_hook::begin(graph& g) {
   g.add_to(detail::stop_flag_ops, raise_flag_);
 }
 
+// A session that is made again may begin at a lower step. Other sessions, such as those of a trainer's calls, leave the
+// interval as it is.
+GRADUS_BODY void early_stopping_hook::after_create_session(hooked_session& s) {
+  if (o_.is_chief && timer_.last_triggered_step() > s.global_step()) timer_.reset();
+}
+
 GRADUS_BODY session_run_args early_stopping_hook::before_run(run_context& c) const {
   if (c.session().raw_session() == nullptr) return {};
   return {.fetches = {o_.is_chief ? detail::needed_global_step(c.session(), "early stopping") : flag_}};

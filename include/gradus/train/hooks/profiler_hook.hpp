@@ -23,7 +23,7 @@ struct profiler_options {
   std::optional<double> save_secs = {};
   std::string output_dir = {};  // of timeline-<step>.json
   std::shared_ptr<detail::any_summary_writer> summary_writer =
-      nullptr;  // of the run metadata "step_<step>"; null: none
+      nullptr;  // of the run metadata "step_<step>", "step_<step>_2" of a second session; null: none
   any_file_system files = posix{};
   task_system tasks = {};
 };
@@ -35,8 +35,11 @@ public:
   explicit profiler_hook(profiler_options o)
       : o_(std::move(o)), timer_({.every_secs = o_.save_secs, .every_steps = o_.save_steps}, o_.tasks) {}
 
-  void begin() { next_step_.reset(); }
-  void after_create_session(hooked_session& s) { step_ = detail::needed_global_step(s, "profiler_hook"); }
+  // A session that is made again may begin at a lower step, and its first run is not traced either.
+  void after_create_session(hooked_session& s) {
+    step_ = detail::needed_global_step(s, "profiler_hook");
+    next_step_.reset(), timer_.reset(), ++sessions_;
+  }
   session_run_args before_run(run_context&);
   void after_run(run_context&, const run_values& v);
 
@@ -45,6 +48,8 @@ private:
   second_or_step_timer timer_;
   value step_;
   std::optional<std::int64_t> next_step_;
+  std::int64_t traced_ = -1;  // the highest step of a trace
+  int sessions_ = 0;
   bool due_ = false;
 };
 

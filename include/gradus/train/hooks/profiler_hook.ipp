@@ -1,5 +1,6 @@
 // The bodies of profiler_hook.hpp.
 #pragma once
+#include <algorithm>
 #include <cstdio>
 
 #include "../../base/body.hpp"
@@ -41,8 +42,10 @@ GRADUS_BODY void profiler_hook::after_run(run_context&, const run_values& v) {
     if (o_.summary_writer != nullptr) {
       step_times times;
       for (const auto& n : v.metadata->nodes) times.nodes.push_back({n.name, n.op, n.start_secs, n.end_secs, n.thread});
-      o_.summary_writer->add_run_metadata(text("step_", step), times, step);
+      const std::string again = step > traced_ ? std::string() : text("_", sessions_);  // a writer takes a tag once
+      o_.summary_writer->add_run_metadata(text("step_", step, again), times, step);
     }
+    traced_ = std::max(traced_, step);
   }
   next_step_ = step + 1;
 }

@@ -21,9 +21,9 @@ struct step_counter_options {
   std::optional<std::int64_t> every_n_steps = 100;  // exactly one of the two
   std::optional<double> every_n_secs = {};
   std::shared_ptr<detail::any_summary_writer> summary_writer = nullptr;  // of "<global step's name>/sec"; or
-  std::string output_dir = {};                                           // a writer of its own; neither: no events
-  std::function<void(const std::string& line)> sink = nullptr;           // of the lines; default: none
-  std::int64_t steps_per_run = 1;                                        // by how much a run may raise the global step
+  std::string output_dir = {};                                  // the writer of this directory; neither: no events
+  std::function<void(const std::string& line)> sink = nullptr;  // of the lines; default: none
+  std::int64_t steps_per_run = 1;                               // by how much a run may raise the global step
   task_system tasks = {};
 };
 

@@ -3,20 +3,24 @@
 #include <limits>
 
 #include "../../base/body.hpp"
+#include "../../summary/shared_writer.hpp"
 #include "step_counter_hook.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY step_counter_hook::step_counter_hook(step_counter_options o)
-    : o_(std::move(o)), timer_({.every_secs = o_.every_n_secs, .every_steps = o_.every_n_steps}, o_.tasks) {}
+    : o_(std::move(o)), timer_({.every_secs = o_.every_n_secs, .every_steps = o_.every_n_steps}, o_.tasks) {
+  if (o_.summary_writer != nullptr) o_.output_dir.clear();
+}
 
 GRADUS_BODY void step_counter_hook::begin() {
-  if (o_.summary_writer == nullptr && !o_.output_dir.empty())
-    o_.summary_writer = std::make_shared<gradus::summary_writer<>>(o_.output_dir);
+  if (!o_.output_dir.empty()) o_.summary_writer = detail::shared_summary_writer(o_.output_dir);
 }
 GRADUS_BODY void step_counter_hook::after_create_session(hooked_session& s) {
   step_ = detail::needed_global_step(s, "step_counter_hook");
   tag_ = text(step_.g->name_of(step_.id), "/sec");
+  // A session that is made again may begin at a lower step, and no speed is that of the time between two sessions.
+  timer_.reset(), last_.reset(), unchanged_ = 0;
 }
 
 GRADUS_BODY void step_counter_hook::after_run(run_context& c, const run_values& v) {

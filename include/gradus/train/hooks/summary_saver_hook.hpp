@@ -23,7 +23,7 @@ struct summary_saver_options {
   std::optional<std::int64_t> save_steps = {};  // exactly one of the two
   std::optional<double> save_secs = {};
   std::shared_ptr<detail::any_summary_writer> summary_writer = nullptr;  // or
-  std::string output_dir = {};                                           // a writer of its own
+  std::string output_dir = {};                                           // the writer of this directory
   scaffold* parts = nullptr;      // all that the graph shows (g.summary_scalar, ...); or
   graph_summary summary_op = {};  // this
   task_system tasks = {};
