@@ -115,22 +115,29 @@ private:
 // The events of an estimator's trainings are in one file, which is closed between them.
 class events_of_call {
 public:
-  explicit events_of_call(any_summary_writer* w) : w_(w) {
+  events_of_call(any_summary_writer* w, std::function<void(const std::string&)> warn) : w_(w), warn_(std::move(warn)) {
     if (w_ != nullptr) w_->resume();
   }
   events_of_call(const events_of_call&) = delete;
   ~events_of_call() {
     try {
-      close();
-    } catch (...) {  // the error that ended the training goes on
+      try {
+        close();
+      } catch (const error& e) {  // the error that ended the training goes on
+        warn_(text("the end of the events is not on file: ", e.what()));
+      }
+    } catch (...) {  // what the log raises
     }
   }
   void close() {
-    if (w_ != nullptr) w_->close();
+    if (w_ == nullptr) return;
+    if (const std::string lost = w_->lost_events(); !lost.empty()) warn_(lost);
+    w_->close();
   }
 
 private:
   any_summary_writer* w_;
+  std::function<void(const std::string&)> warn_;
 };
 
 // Counts the saves of a call.
@@ -348,7 +355,7 @@ GRADUS_BODY estimator& estimator::train(const input_function& input_fn, const es
   const bool writes = chief && writes_events();
   if (writes && train_events_ == nullptr) train_events_ = detail::shared_summary_writer(o_.model_dir, c.summaries);
   const std::shared_ptr<detail::any_summary_writer> writer = writes ? train_events_ : nullptr;
-  detail::events_of_call log(writer.get());
+  detail::events_of_call log(writer.get(), [this](const std::string& line) { warn(line); });
   detail::graph_noted graph_file{&graph_file_, writer.get()};
   const checkpoint_interval when = checkpoint_interval_of(c);
   std::shared_ptr<checkpoint_saver_hook> mine;
