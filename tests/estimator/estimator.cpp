@@ -494,6 +494,33 @@ TEST_CASE("the summary of a step is on file before the checkpoint of that step i
   CHECK(on_file == std::vector<std::int64_t>{0, 2, 4});
 }
 
+TEST_CASE("events that a full queue did not take are warned of, also where the training fails") {
+  for (const bool fails : {false, true}) {
+    testing::temp_dir dir;
+    std::vector<std::string> lines;
+    struct flood {
+      std::string at;
+      bool fails;
+      void after_run(run_context&, const run_values&) const {
+        const auto log = detail::shared_summary_writer(at);
+        for (int i = 0; i < 100'000 && log->rejected() == 0; ++i) log->add_scalar("x", 1, i);
+        REQUIRE(log->rejected() > 0);
+        if (fails) raise(status::internal, "a hook's own");
+      }
+    };
+    estimator e(line::model, {.config = {.model_dir = dir.path(), .summaries = {.max_queue = 1}},
+                              .log = [&](const std::string& l) { lines.push_back(l); }});
+    const auto train = [&] { e.train(line::endless, {.steps = 1, .hooks = {flood{dir.path(), fails}}}); };
+    if (fails)
+      CHECK_THROWS_AS(train(), internal);
+    else
+      train();
+    CHECK(std::count_if(lines.begin(), lines.end(), [](const std::string& l) {
+            return l.starts_with("WARNING: ") && l.find("the queue of summaries was full") != std::string::npos;
+          }) == 1);
+  }
+}
+
 TEST_CASE("roles that do not train are told so; a worker whose variables are elsewhere, too") {
   testing::temp_dir dir;
   const auto as = [&](const std::string& type) {

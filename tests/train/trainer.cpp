@@ -721,6 +721,29 @@ TEST_CASE("a program that was killed behind a call of train, and one whose call 
   }
 }
 
+TEST_CASE("events that a full queue did not take are warned of, also where a call of train fails") {
+  const std::vector<float> x{1, 2, 3, 4}, y{2, 4, 6, 8};
+  for (const bool fails : {false, true}) {
+    run_setting s;
+    s.config.save_summary_steps = 1, s.config.summaries = {.max_queue = 1};
+    std::string said;
+    s.sink.on_line = [&](std::string_view line) { said += line; };
+    auto t = on_a_line(s);
+    int left = 20'000;  // many more than the thread of the events can take one by one
+    const auto train = [&] {
+      t.train(from_spans("x", x, extents{1}, "y", y, extents{1}).repeat().batch(2).map([left](datum&) mutable {
+        if (left-- == 0) throw std::runtime_error("a bad row");
+      }),
+              {.max_steps = fails ? 30'000 : 20'000});
+    };
+    if (fails)
+      CHECK_THROWS(train());
+    else
+      train();
+    CHECK(said.find("the queue of summaries was full") != std::string::npos);
+  }
+}
+
 TEST_CASE("steps without an end: to the end of the data, in each call") {
   const std::vector<float> x{1, 2, 3, 4}, y{2, 4, 6, 8};
   const auto rows = [&] { return from_spans("x", x, extents{1}, "y", y, extents{1}).batch(2); };

@@ -197,7 +197,7 @@ GRADUS_BODY estimator& estimator::train(const input_function& input_fn, const es
   const bool writes = chief && writes_events();
   if (writes && train_events_ == nullptr) train_events_ = detail::shared_summary_writer(o_.model_dir, c.summaries);
   const std::shared_ptr<detail::any_summary_writer> writer = writes ? train_events_ : nullptr;
-  detail::events_of_call log(writer.get());
+  detail::events_of_call log(writer.get(), [this](const std::string& line) { warn(line); });
   detail::graph_noted graph_file{&graph_file_, writer.get()};
   const checkpoint_interval when = checkpoint_interval_of(c);
   std::shared_ptr<checkpoint_saver_hook> mine;

@@ -4,10 +4,12 @@
 #include "../base/build.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "../checkpoint/saver.hpp"
 #include "../train/hooks/checkpoint_saver_hook.hpp"
@@ -45,22 +47,29 @@ private:
 // The events of an estimator's trainings are in one file, which is closed between them.
 class events_of_call {
 public:
-  explicit events_of_call(any_summary_writer* w) : w_(w) {
+  events_of_call(any_summary_writer* w, std::function<void(const std::string&)> warn) : w_(w), warn_(std::move(warn)) {
     if (w_ != nullptr) w_->resume();
   }
   events_of_call(const events_of_call&) = delete;
   ~events_of_call() {
     try {
-      close();
-    } catch (...) {  // the error that ended the training goes on
+      try {
+        close();
+      } catch (const error& e) {  // the error that ended the training goes on
+        warn_(text("the end of the events is not on file: ", e.what()));
+      }
+    } catch (...) {  // what the log raises
     }
   }
   void close() {
-    if (w_ != nullptr) w_->close();
+    if (w_ == nullptr) return;
+    if (const std::string lost = w_->lost_events(); !lost.empty()) warn_(lost);
+    w_->close();
   }
 
 private:
   any_summary_writer* w_;
+  std::function<void(const std::string&)> warn_;
 };
 
 // Counts the saves of a call.

@@ -166,6 +166,8 @@ public:
   std::string path() const;
   // Returns the number of events that a full queue rejected.
   std::uint64_t rejected() const;
+  // Returns what to report about the events that were rejected since the last call; it is empty if there were none.
+  std::string lost_events();
 
 private:
   using queue = event_queue;
@@ -233,7 +235,7 @@ private:
   std::vector<std::string> run_tags_;  // tags that have been used; they are few
   std::optional<appended_file> file_;  // the thread uses it, if there is one
   std::optional<queue> queue_;
-  std::uint64_t rejected_ = 0;
+  std::uint64_t rejected_ = 0, reported_ = 0;
   double flushed_at_ = 0;
   bool open_ = false, is_shared_ = false;
 };

@@ -211,6 +211,14 @@ GRADUS_BODY std::uint64_t any_summary_writer::rejected() const {
   return rejected_;
 }
 
+GRADUS_BODY std::string any_summary_writer::lost_events() {
+  const std::lock_guard lock(mutex_);
+  const auto lost = rejected_ - std::exchange(reported_, rejected_);
+  if (lost == 0) return {};
+  return text(lost, " events are not in ", path_, ": the queue of summaries was full; raise max_queue (",
+              "run_config::summaries), or let it wait by full_queue::block");
+}
+
 GRADUS_BODY void any_summary_writer::open() {
   make_directories(fs_, logdir_);
   const double now = clock_.now();

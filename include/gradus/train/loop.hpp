@@ -202,9 +202,12 @@ public:
     if (first) log_->add_graph(steps);
   }
   void pause_log() {
-    if (log_) log_->pause([this](const std::string& line) { say(line); });
+    if (log_) log_->pause([this](const std::string& line) { warn_of(line); });
   }
-  void close_log() { log_.reset(); }  // writes its end; a later run begins another file
+  void close_log() {  // after an error; a later run begins another file
+    if (log_) log_->end([this](const std::string& line) { warn_of(line); });
+    log_.reset();
+  }
 
   // The list must live as long as the run.
   void begin(Steps& steps, const state_list& list) {

@@ -89,11 +89,20 @@ public:
   // Reports the events that were lost since the last time, if the queue was full at times.
   template <class Say>
   void pause(Say say) {
+    if (const std::string lost = to_.lost_events(); !lost.empty()) say(lost);
     to_.close();
-    const auto lost = to_.rejected() - std::exchange(told_, to_.rejected());
-    if (lost != 0)
-      say(text(lost, " events are not in ", to_.path(), ": the queue of summaries was full; raise max_queue (",
-               "run_config::summaries), or let it wait by full_queue::block"));
+  }
+  // Does the same after an error, which goes on: what cannot be written is reported, too.
+  template <class Say>
+  void end(Say say) noexcept {
+    try {
+      try {
+        pause(say);
+      } catch (const error& e) {
+        say(text("the end of the events is not on file: ", e.what()));
+      }
+    } catch (...) {  // what the sink raises
+    }
   }
   void resume() { to_.resume(); }
   writer& events() { return to_; }
@@ -101,7 +110,6 @@ public:
 private:
   writer to_;
   std::vector<scalar_value> scalars_;
-  std::uint64_t told_ = 0;  // number of lost events that were reported
   bool shows_more_ = true;
 };
 

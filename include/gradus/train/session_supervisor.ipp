@@ -7,6 +7,7 @@
 #include "../summary/graph.hpp"
 #include "../summary/write_graph.hpp"
 #include "export_meta_graph.hpp"
+#include "progress.hpp"
 #include "session_supervisor.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
@@ -335,6 +336,7 @@ GRADUS_BODY void session_supervisor::stop(const stop_options& o, base_session* s
       sv->writer_is_open_ = false, sv->writes_graph_ = true;
       const bool failing = std::uncaught_exceptions() > entered;
       try {
+        if (const std::string lost = w->lost_events(); !lost.empty()) warnings{}.warning(lost);
         w->add_session_log(session_log_status::stop, 0);
         w->close();
       } catch (...) {
