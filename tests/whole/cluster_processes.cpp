@@ -11,10 +11,11 @@
 #include <map>
 #include <random>
 
-#include "../train/run_files.hpp"
+#include "demo.hpp"
 #include "process_cluster.hpp"
 
 namespace {
+using demo::trained;
 using gradus::text;
 using gradus::testing::temp_dir;
 using processes::cluster;
@@ -22,45 +23,20 @@ using processes::process;
 using processes::slurp;
 
 bool is_long() { return std::getenv("GRADUS_LONG") != nullptr; }
-constexpr int steps = 160;
-
-std::vector<std::string> demo(const temp_dir& place, const std::string& dir, std::vector<std::string> more) {
-  std::vector<std::string> words{processes::program("digits"),
-                                 "--model_dir",
-                                 place / dir,
-                                 "--cache",
-                                 place / "digits",
-                                 "--steps",
-                                 text(steps),
-                                 "--batch",
-                                 "32",
-                                 "--train_digits",
-                                 "2000",
-                                 "--test_digits",
-                                 "200",
-                                 "--save_checkpoints_steps",
-                                 "8",
-                                 "--threads",
-                                 "1"};
-  words.insert(words.end(), more.begin(), more.end());
-  return words;
-}
-run_files::content trained(const temp_dir& place, const std::string& dir) {
-  return run_files::newest_checkpoint(gradus::posix{}, place / dir);
-}
 cluster start(const temp_dir& place, const std::string& dir) {
-  return {demo(place, dir, {"--cluster", "grpc"}), place / dir};
+  return {demo::words(place, dir, {"--cluster", "grpc"}), place / dir};
 }
 // The run on threads that nobody disturbs, made once, and a folder for those that are compared with it.
 struct undisturbed {
   temp_dir place = {};
   run_files::content end;
   undisturbed() {
-    process alone(demo(place, "alone", {"--cluster", "in_process", "--ps", "1", "--workers", "2"}), place / "output");
+    process alone(demo::words(place, "alone", {"--cluster", "in_process", "--ps", "1", "--workers", "2"}),
+                  place / "output");
     alone.wait();
     REQUIRE_MESSAGE(alone.succeeded(), slurp(place / "output"));
     end = trained(place, "alone");
-    REQUIRE(end.step == steps);
+    REQUIRE(end.step == demo::steps);
   }
 };
 const undisturbed& alone() {
@@ -134,4 +110,39 @@ TEST_CASE("a cluster of processes, whose tasks hang and go on: the same bits, an
   }
   for (const auto& [task, n] : stopped) MESSAGE(task, " hung ", n, " times");
   MESSAGE(longest, " times for longer than the silence after which a worker is taken for dead");
+}
+
+// The script that a user starts, whole; it compares with one process by itself.
+TEST_CASE("scripts/cluster.sh: six tasks with certificates, of which some are killed" * doctest::skip(!is_long())) {
+  const temp_dir place;
+  const std::vector<std::string> words{"/usr/bin/env",
+                                       "bash",
+                                       GRADUS_SOURCE_DIR "/scripts/cluster.sh",
+                                       "--kill",
+                                       "3",
+                                       "--port",
+                                       text(processes::free_port()),
+                                       "--runs",
+                                       place / "runs",
+                                       processes::program("digits"),
+                                       "--steps",
+                                       "200",
+                                       "--batch",
+                                       "96",
+                                       "--train_digits",
+                                       "2000",
+                                       "--test_digits",
+                                       "500",
+                                       "--save_checkpoints_steps",
+                                       "20",
+                                       "--threads",
+                                       "1",
+                                       "--cache",
+                                       place / "digits"};
+  process script(words, place / "output");
+  script.wait();
+  const std::string said = slurp(place / "output");
+  CHECK_MESSAGE(script.succeeded(), said);
+  CHECK(said.find("3 kills, ") != std::string::npos);
+  CHECK(said.find("the parameters are those of one process, bit for bit") != std::string::npos);
 }

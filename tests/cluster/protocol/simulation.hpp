@@ -19,6 +19,7 @@
 #include <queue>
 #include <string>
 #include <tuple>
+#include <type_traits>
 #include <vector>
 
 #include "gradus/cluster/protocol/decider.hpp"
@@ -105,6 +106,15 @@ struct fault_plan {
     if (d.below(2) == 0) ahead = 200 + d.below(800);
   }
 };
+
+// Calls f(name, value) for each fault of a plan that a history can do without.
+template <class Plan, class F>
+void each_fault(Plan& p, const F& f) {
+  f("crashes", p.crashes), f("cuts", p.cuts), f("stops", p.stops), f("lost", p.lost), f("doubled", p.doubled);
+  f("late", p.late), f("disk", p.disk), f("power_fails", p.power_fails), f("loses", p.loses), f("flaps", p.flaps);
+  f("fetches", p.fetches), f("all_fetch", p.all_fetch), f("leaves_early", p.leaves_early), f("ahead", p.ahead);
+  f("by_wire", p.by_wire);
+}
 
 // A line of the log: what happened, as numbers, so that logs are compared byte for byte.
 struct line {
@@ -969,6 +979,50 @@ inline void number_store::apply() {
   ++count;
   applied_updates.push_back(begun);
   whole->applied_at(number, order, begun, value);
+}
+
+// ---- a failing history with as few faults as it takes
+
+// "law 2", "an error": which law a history breaks; empty for one that breaks none.
+inline std::string law_of(const std::string& problem) { return problem.substr(0, problem.find(':')); }
+inline std::string law_of(const fault_plan& p, std::uint64_t seed) { return law_of(history(p, seed, false).run()); }
+
+// Leaves out one fault after another, or halves it, as long as the history breaks the same law; until none can go.
+inline fault_plan shrunk(fault_plan p, std::uint64_t seed) {
+  const std::string law = law_of(p, seed);
+  // The plan with the fault of this number left out, or halved; false if there is nothing to leave.
+  const auto lessen = [](fault_plan& of, int number, bool halves) {
+    bool is_less = false;
+    each_fault(of, [&](const char*, auto& value) {
+      using type = std::remove_reference_t<decltype(value)>;
+      if (number-- != 0) return;
+      const auto less = static_cast<type>(halves ? value / 2 : 0);
+      is_less = less != value;
+      value = less;
+    });
+    return is_less;
+  };
+  int faults = 0;
+  each_fault(p, [&](const char*, auto&) { ++faults; });
+  for (bool goes_on = !law.empty(); goes_on;) {
+    goes_on = false;
+    for (int number = 0; number < faults; ++number)
+      for (const bool halves : {false, true}) {
+        fault_plan less = p;
+        if (!lessen(less, number, halves) || law_of(less, seed) != law) continue;
+        p = less, goes_on = true;
+        break;
+      }
+  }
+  return p;
+}
+// "seed 7: crashes 2, lost 120": the faults that are left.
+inline std::string faults_in_words(const fault_plan& p, std::uint64_t seed) {
+  std::string s;
+  each_fault(p, [&](const char* name, const auto& value) {
+    if (value != 0) s += text(s.empty() ? "" : ", ", name, ' ', static_cast<std::int64_t>(value));
+  });
+  return text("seed ", seed, ": ", s.empty() ? "no faults" : s);
 }
 
 }  // namespace simulation
