@@ -13,9 +13,9 @@
 namespace gradus::inline GRADUS_BUILD::detail {
 
 // Returns this process's writer of the directory, whatever path leads there: the one that an owner still has, otherwise
-// a new one with these options, which then hold for all owners. It has one file, which is the newest of the directory when this returns. An owner may
-// close it at any time, since what another owner adds resumes it. Any thread may call this; a forked child finds none
-// of its parent's writers. Raises the errors of a summary_writer.
+// a new one with these options, which then hold for all owners. It has one file, which is the newest of the directory
+// when this returns. An owner may close it at any time, since what another owner adds resumes it. Any thread may call
+// this; a forked child finds none of its parent's writers. Raises the errors of a summary_writer.
 std::shared_ptr<any_summary_writer> shared_summary_writer(const std::string& logdir,
                                                           const summary_writer_options& options = {});
 
