@@ -71,6 +71,19 @@ TEST_CASE("variables go round robin, or where their device strings and a functio
   all[1].device = "/job:ps/task:1";
   place_variables(all, 2, greedy());
   CHECK(shards_of(all) == std::vector<std::uint32_t>{0, 1, 1});
+  // An empty answer leaves the node's own device; tasks that see other devices have the same places.
+  all[0].device = "/job:ps/task:1/gpu:0", all[2].device = "";
+  place_variables(all, 2, [](const placed_op&) { return std::string(); });
+  CHECK(shards_of(all) == std::vector<std::uint32_t>{1, 1, 0});
+  for (const store_variable& v : all) CHECK(v.device.empty());
+  // One function in several runs begins its turns and its loads anew in each.
+  for (const device_function& again : {greedy(), replica_device_setter({.ps_tasks = 2})}) {
+    place_variables(all, 2, again);
+    const auto first = shards_of(all);
+    const device_function copy = again;
+    place_variables(all, 2, copy);
+    CHECK(shards_of(all) == first);
+  }
 }
 TEST_CASE("a device that the parameter servers do not have is refused with the variable's name") {
   auto all = model();

@@ -9,7 +9,12 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <string>
 #include <vector>
+
+#include "../message.hpp"
+#include "../train/run_files.hpp"
 
 using namespace gradus;
 
@@ -154,7 +159,7 @@ TEST_CASE("federated rounds: the input of a trainer that has read a checkpoint g
   CHECK(trainer.global_step() == 4);
 }
 
-TEST_CASE("federated rounds: the steps of a profile are dropped, also those behind rounds") {
+TEST_CASE("federated rounds: a profile would drop what no checkpoint has, and drops its own steps") {
   const gradus::testing::temp_dir dir;
   const auto make = [&] { return make_trainer<line_model>(adam{}, run_config{.model_dir = dir.path()}, portable{}); };
   auto test_set = examples();
@@ -168,13 +173,77 @@ TEST_CASE("federated rounds: the steps of a profile are dropped, also those behi
   board one(0), two(1);
   federated_server server(trainer.steps().variables(), {.members = 2});
   lead(server, one, two, 1);
-  CHECK(loss() != saved);
+  const double mean = loss();
+  CHECK(mean != saved);
   auto data = test_set;
   data.rewind();
+  CHECK(says(message_of(status::failed_precondition, [&] { trainer.profile(data, 2); }),
+             "values of step 2 that no checkpoint has; call train, which saves them"));
+  CHECK(loss() == mean);
+  auto same = test_set;
+  trainer.train(same, {.max_steps = 2});
   trainer.profile(data, 2);
-  data = test_set;
-  trainer.train(data, {.max_steps = 2});
-  CHECK(loss() == saved);
+  CHECK(loss() == mean);
+  // Rounds that begin in the steps of a profile.
+  data.rewind();
+  trainer.profile(data, 2);
+  lead(server, one, two, 1);
+  CHECK(says(message_of(status::failed_precondition, [&] { loss(); }), "after steps that are dropped"));
+  CHECK(loss() == mean);
+}
+
+// Another run, or an older checkpoint that was read by its path: a save would replace what came of the newest one.
+TEST_CASE("federated rounds: a mean that came of an older checkpoint than the newest is not saved over it") {
+  const gradus::testing::temp_dir dir;
+  const auto make = [&] { return make_trainer<line_model>(adam{}, run_config{.model_dir = dir.path()}, portable{}); };
+  auto test_set = examples();
+  make().train(test_set, {.max_steps = 1});
+  auto trainer = make();
+  auto data = test_set;
+  trainer.evaluate(data);
+  {
+    auto other = make();
+    auto its = examples();
+    other.train(its, {.max_steps = 3});
+  }
+  board one(0), two(1);
+  federated_server server(trainer.steps().variables(), {.members = 2});
+  lead(server, one, two, 2);
+  auto again = examples();
+  const std::string said = message_of(status::failed_precondition, [&] { trainer.train(again, {.max_steps = 5}); });
+  CHECK(says(said, "-3\", which a save would replace"));
+  auto last = make();
+  auto its = examples();
+  last.train(its, {.max_steps = 3});
+  CHECK(last.global_step() == 3);
+}
+
+// What restart_mirrors began anew stays so: only the input is read from the checkpoint.
+TEST_CASE("federated rounds: slots that begin anew behind the rounds are not those of the checkpoint") {
+  const gradus::testing::temp_dir dir;
+  const auto make = [&] {
+    return make_trainer<line_model>(momentum{.rate = 0.1}, run_config{.model_dir = dir.path()}, portable{});
+  };
+  auto test_set = examples();
+  make().train(test_set, {.max_steps = 2});
+  auto trainer = make();
+  auto data = test_set;
+  data.rewind();
+  trainer.evaluate(data);
+  board one(0), two(1);
+  federated_server server(trainer.steps().variables(), {.members = 2});
+  lead(server, one, two, 1);
+  trainer.steps().restart_mirrors();
+  auto same = test_set;
+  trainer.train(same, {.max_steps = 2});
+  const auto saved = run_files::newest_checkpoint(posix{}, dir.path());
+  int slots = 0;
+  for (const auto& [name, content] : saved.records)
+    if (name.find("/Momentum ") != std::string::npos) {
+      ++slots;
+      CHECK(std::ranges::all_of(content, [](auto b) { return b == decltype(b){}; }));
+    }
+  CHECK(slots > 0);
 }
 
 TEST_CASE("federated rounds: a supervisor's session that ends with rounds saves their mean") {

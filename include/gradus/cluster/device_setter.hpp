@@ -50,8 +50,8 @@ struct replica_device_setter_options {
 };
 
 // Returns a device function; it is empty if there are no parameter servers, and then nodes keep their devices. Copies
-// of the function share their strategy. Raises invalid_argument for a malformed device string and for a ps_tasks
-// below 0.
+// of the function share their strategy in the graphs that they place; each run with connected{here} begins it anew.
+// Raises invalid_argument for a malformed device string and for a ps_tasks below 0.
 device_function replica_device_setter(const replica_device_setter_options& o);
 
 // Chooses the task with the least load so far, and of several such tasks the first. `load` returns the load of a
@@ -69,6 +69,11 @@ private:
 // A load function: returns the number of bytes of a variable's value. Raises invalid_argument for an op whose size is
 // not known.
 double byte_size_load_fn(const placed_op& op);
+
+namespace detail {
+// Returns the function as it was made, if it is that of a replica_device_setter; another one is returned as it is.
+device_function begun_anew(const device_function& devices);
+}  // namespace detail
 
 }  // namespace gradus
 

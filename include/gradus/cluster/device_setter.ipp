@@ -26,7 +26,17 @@ struct replica_devices {
     return here.merged(asked).to_string();
   }
 };
+struct replica_setter {
+  replica_devices first;  // as it was made
+  std::shared_ptr<replica_devices> now = std::make_shared<replica_devices>(first);
+  std::string operator()(const placed_op& op) const { return now->of(op); }
+};
 }  // namespace detail
+
+GRADUS_BODY device_function detail::begun_anew(const device_function& devices) {
+  const auto* setter = devices.target<replica_setter>();
+  return setter != nullptr ? device_function(replica_setter{setter->first}) : devices;
+}
 
 GRADUS_BODY device_function replica_device_setter(const replica_device_setter_options& o) {
   const device_spec ps = device_spec::from_string(o.ps_device), worker = device_spec::from_string(o.worker_device);
@@ -38,9 +48,7 @@ GRADUS_BODY device_function replica_device_setter(const replica_device_setter_op
   ps_strategy_function strategy = o.ps_strategy;
   if (!strategy)
     strategy = [next = 0, tasks](const placed_op&) mutable { return std::exchange(next, (next + 1) % tasks); };
-  const auto all = std::make_shared<detail::replica_devices>(
-      detail::replica_devices{ps, worker, o.merge_devices, o.ps_ops, std::move(strategy)});
-  return [all](const placed_op& op) { return all->of(op); };
+  return detail::replica_setter{{ps, worker, o.merge_devices, o.ps_ops, std::move(strategy)}};
 }
 
 GRADUS_BODY greedy_load_balancing_strategy::greedy_load_balancing_strategy(

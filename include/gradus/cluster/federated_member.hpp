@@ -38,6 +38,10 @@ class federated_member {
       "gradus: a federated_member exchanges variables of float32; this model has none, or others too, which it "
       "trains or which are float64, bfloat16 or float16; make those float32.");
   static_assert(
+      !requires { requires Trainer::restarts_average; },
+      "gradus: schedule_free_adamw begins anew with each model of a federated_member, and an average beside it would "
+      "too; leave the average out: the rule keeps one of its own.");
+  static_assert(
       !requires { requires Trainer::computes_from_slots; },
       "gradus: the rule of this federated_member's trainer (ftrl, adagrad_da) computes the variables from its "
       "slots alone, so the first step would discard the server's model; use another rule, such as adagrad.");

@@ -12,12 +12,13 @@ namespace gradus::inline GRADUS_BUILD::detail {
 GRADUS_BODY void place_variables(std::span<store_variable> variables, std::uint32_t shards,
                                  const device_function& devices) {
   if (shards == 0) raise(status::invalid_argument, "place_variables: expected at least one shard, found none");
+  const device_function devices_now = begun_anew(devices);
   const device_function in_turn = replica_device_setter({.ps_tasks = static_cast<int>(shards)});
   for (store_variable& v : variables) {
     placed_op op{.name = v.name, .type = "VariableV2", .device = v.device, .output = v.type, .dims = {}};
     for (int i = 0; i < v.dims.rank; ++i) op.dims.push(static_cast<int>(v.dims[i]));
     std::string given;
-    if (devices) op.device = given = devices(op);
+    if (devices_now && !(given = devices_now(op)).empty()) op.device = given;
     const std::string at = in_turn(op);
     const device_spec where = device_spec::from_string(at);
     if (where.job != "ps")
@@ -30,6 +31,7 @@ GRADUS_BODY void place_variables(std::span<store_variable> variables, std::uint3
                                            "\", and the cluster has no such task; expected a task from 0 to ",
                                            shards - 1, ", or a device without one"));
     v.shard = static_cast<std::uint32_t>(where.task.value());
+    v.device.clear();  // tasks may name their own devices in other ways
   }
 }
 

@@ -221,6 +221,7 @@ GRADUS_BODY estimator& estimator::train(const input_function& input_fn, const es
           "run_config.save_checkpoints_steps or save_checkpoints_secs.");
   const detail::listeners_of_call added(saves);
   for (const any_saving_listener& l : o.saving_listeners) saves->add_listener(l);
+  if (writer != nullptr && saves != nullptr) saves->add_listener(detail::events_before_saves{writer.get()});
   std::int64_t saves_made = 0, saved_step = 0;
   if (keeps_best && saves != nullptr) saves->add_listener(detail::counted_saves{&saves_made, &saved_step});
   if (chief) {

@@ -72,6 +72,12 @@ private:
   std::function<void(const std::string&)> warn_;
 };
 
+// Writes the events to the file before a checkpoint is published, whatever the order of the hooks.
+struct events_before_saves {
+  any_summary_writer* writer;
+  void before_save(hooked_session&, std::int64_t) const { writer->flush(); }
+};
+
 // Counts the saves of a call.
 struct counted_saves {
   std::int64_t* made;  // of steps above 0

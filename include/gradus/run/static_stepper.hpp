@@ -47,7 +47,9 @@ public:
   static constexpr std::size_t memory_bytes = layout.bytes;
   static constexpr static_memory memory_parts = layout.parts(update_type::mirror_count);
   static constexpr bool computes_from_slots = update_type::computes_from_slots;  // variables, as ftrl does
-  static constexpr std::size_t variable_bytes = detail::float_bytes(kept);       // of float32; 0 if there are others
+  // restart_copies would restart an average too.
+  static constexpr bool restarts_average = update_type::weighs_copies && update_type::first_type::has_average;
+  static constexpr std::size_t variable_bytes = detail::float_bytes(kept);  // of float32; 0 if there are others
 
   [[gnu::always_inline]] explicit static_stepper(Policies... policies)
       : step_(detail::compose_update(policies...)),
@@ -214,10 +216,10 @@ public:
   }
   // Call this when all variables were replaced while training goes on, as federated rounds do: slots that are copies of
   // the variables begin anew as such, since the next steps would return to the values of before. The other slots stay,
-  // and so does an average, which only follows the variables. A rule that evaluates at a slot (schedule_free_adamw)
-  // counts the weights of its copies, so all of it begins anew.
+  // and so does an average, which only follows the variables. A rule that weighs its copies (schedule_free_adamw)
+  // begins anew as a whole.
   void restart_copies() {
-    if constexpr (update_type::has_evaluation_copy && !update_type::first_type::has_average) {
+    if constexpr (update_type::weighs_copies) {
       restart_mirrors();
     } else if constexpr (update_type::copies_variables) {
       for (const auto& v : kept)

@@ -181,10 +181,9 @@ public:
     bool done = true;
     for (std::uint32_t i = 0; i < driver_.sectors; ++i)
       done = driver_.erase(ring(newest_ + driver_.sectors - 1 - i)) && done;
-    newest_ = next_ = 0;
     state_ = flash_status::empty;
     if (!done) return flash_status::not_written;
-    sequence_ = 0;
+    newest_ = next_ = sequence_ = 0;
     return flash_status::ok;
   }
 
@@ -343,17 +342,18 @@ private:
     std::uint32_t mark[2] = {};
     if (!get(f.sector, 0, mark, sizeof mark) || !get(f.sector, format_of::header_at, f.words, sizeof f.words))
       return mark_seen::broken;
-    bool whole_mark = true, torn_mark = true, blank = true;
+    bool whole_mark = true, torn_mark = true, blank = true, cleared = true;
+    for (std::uint32_t word : f.words) blank = blank && word == ~0u, cleared = cleared && (word == 0 || word == ~0u);
+    const auto crc = detail::crc32c_by_nibble(0, reinterpret_cast<const std::byte*>(f.words), 28);
+    const bool is_header = crc == f[format_of::header_crc];
     for (int k = 0; k < 2; ++k) {
       const std::uint32_t m = format_of::little(mark[k]);
       whole_mark = whole_mark && m == format_of::mark[k];
-      torn_mark = torn_mark && (m == 0 || (m & format_of::mark[k]) == format_of::mark[k]);
+      torn_mark = torn_mark && ((m == 0 && (cleared || is_header)) || (m & format_of::mark[k]) == format_of::mark[k]);
     }
-    for (std::uint32_t word : f.words) blank = blank && word == ~0u;
     if (!whole_mark) return torn_mark ? mark_seen::none : mark_seen::other;
     if (blank) return mark_seen::begun;
-    const auto crc = detail::crc32c_by_nibble(0, reinterpret_cast<const std::byte*>(f.words), 28);
-    return crc == f[format_of::header_crc] ? mark_seen::header : mark_seen::broken;
+    return is_header ? mark_seen::header : mark_seen::broken;
   }
   // Checks the state behind a header against its checksum.
   [[gnu::noinline]] bool whole(const found& f, std::byte* line) {

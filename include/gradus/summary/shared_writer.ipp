@@ -36,12 +36,14 @@ GRADUS_BODY std::shared_ptr<any_summary_writer> shared_summary_writer(const std:
   static table& all = *new table;  // never destroyed: static objects of a program may own writers
   const std::lock_guard alone(all.mutex);
   std::erase_if(all.entries, [](const entry& e) { return e.writer.expired(); });
+  make_directories(posix{}, logdir);  // a directory that is not there has no one path
+  const std::string directory = path_of_directory(logdir);
   std::shared_ptr<any_summary_writer> writer;
   for (const entry& e : all.entries)
-    if (e.process == this_process() && e.directory == path_of_directory(logdir)) writer = e.writer.lock();
+    if (e.process == this_process() && e.directory == directory) writer = e.writer.lock();
   if (writer == nullptr) {
     writer = std::make_shared<summary_writer<>>(logdir, options);
-    all.entries.push_back({path_of_directory(logdir), this_process(), writer});
+    all.entries.push_back({directory, this_process(), writer});
   }
   writer->share();
   return writer;

@@ -177,15 +177,19 @@ private:
 
   template <class Encode>
   bool add(Encode&& encode) {
-    lock_type lock(mutex_);
-    return add(lock, encode);
+    return add(options_.when_full, encode);
   }
   template <class Encode>
-  bool add(lock_type& lock, Encode&& encode) {
+  bool add(full_queue when_full, Encode&& encode) {
+    lock_type lock(mutex_);
+    return add(lock, when_full, encode);
+  }
+  template <class Encode>
+  bool add(lock_type& lock, full_queue when_full, Encode&& encode) {
     std::vector<std::byte>* to = &scratch_;
     do {
       be_open(lock);
-      if (queue_) to = queue_->room(lock, options_.when_full);
+      if (queue_) to = queue_->room(lock, when_full);
       if (to == nullptr) return ++rejected_, false;
     } while (!open_ && is_shared_);  // it may have been closed while this call waited
     check_open();

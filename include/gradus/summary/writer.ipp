@@ -93,7 +93,9 @@ GRADUS_BODY bool any_summary_writer::add_summary(const std::vector<summary_value
 
 GRADUS_BODY bool any_summary_writer::add_session_log(session_log_status what, std::int64_t step,
                                                      std::string_view checkpoint_path, std::string_view msg) {
-  return add([&](std::vector<std::byte>& out, double now) {
+  // Without a START viewers show the steps of a run that ended beside those of the run that goes on.
+  const full_queue when_full = what == session_log_status::start ? full_queue::block : options_.when_full;
+  return add(when_full, [&](std::vector<std::byte>& out, double now) {
     encode_session_log(out, now, step, what, utf8_text(checkpoint_path), utf8_text(msg));
   });
 }
@@ -110,7 +112,7 @@ GRADUS_BODY bool any_summary_writer::add_run_metadata(std::string_view tag, std:
   if (std::find(run_tags_.begin(), run_tags_.end(), tag) != run_tags_.end())
     raise(status::invalid_argument,
           text("the run metadata tag \"", tag, "\" was used already in this writer; give every step its own"));
-  const bool accepted = add(lock, [&](std::vector<std::byte>& out, double now) {
+  const bool accepted = add(lock, options_.when_full, [&](std::vector<std::byte>& out, double now) {
     encode_tagged_run_metadata(out, now, step, tag, run_metadata);
   });
   if (accepted) run_tags_.emplace_back(tag);

@@ -132,11 +132,12 @@ public:
       for (const auto& w : warnings_of(*found)) warn_of(w);
       steps.restored();
       saved_step_ = found->step, save_failed_ = false;
+      read_path_ = found->path;
       say(restored_line(*found));
     } else if (only_reading)
       return false;
     steps.initialize(settings_.seed);
-    outside_writes_ = outside_writes_of(steps), input_is_behind_ = false;
+    outside_writes_ = outside_writes_of(steps), input_is_behind_ = spoiled_ = false;
     bool begins = !found;
     if constexpr (Composition::in_cluster) begins = begins && !steps.has_entered();  // else it has the cluster's values
     if constexpr (Composition::warm_starts)
@@ -150,25 +151,36 @@ public:
   // only for a profile.
   bool trusts_memory() const { return trusted_; }
   // Values that others wrote into the variables since the last restore are trusted, and have to be saved. Where the
-  // memory was that of a restore for reading, the input has yet to be restored: input_is_behind.
+  // memory was that of a restore for reading, the input has yet to be restored: input_is_behind. Raises
+  // failed_precondition where they were written over those of steps that are dropped.
   void notice_writes(Steps& steps) {
     const std::int64_t writes = outside_writes_of(steps);
     if (writes == std::exchange(outside_writes_, writes)) return;
+    if (!trusted_ && spoiled_)
+      raise(
+          status::failed_precondition,
+          "the variables were replaced (cluster/federated_server.hpp) after steps that are dropped, those of a profile "
+          "or of a run that diverged, so that their slots fit no checkpoint; call evaluate or train first, which "
+          "restores them, and then begin the rounds");
     input_is_behind_ = input_is_behind_ || (!trusted_ && saved_step_ >= 0);
     trusted_ = save_failed_ = true;
   }
   bool input_is_behind() const { return trusted_ && input_is_behind_; }
-  // Restores all but the variables' values, which are put back after an error too.
-  bool restore_behind(Steps& steps, const state_list& list, std::int64_t last) {
-    struct kept_values {
-      variable_arena& of;
-      std::vector<std::byte> values{of.value_base(), of.gradient_base()};
-      ~kept_values() { std::copy(values.begin(), values.end(), of.value_base()); }
-    } const kept{steps.variables()};
-    const bool found = restore(steps, list, false, {}, last);
-    save_failed_ = true;
-    input_is_behind_ = steps.global_step() > last;  // the saved position belongs to the input of a later call
-    return found;
+  // Restores what `list` names, the position of the input, from the checkpoint that was read. Raises
+  // failed_precondition if that is not the newest one, which a save would then replace by what came of an older one.
+  void restore_input(const state_list& list) {
+    if (const std::string newest = latest_checkpoint(fs_, settings_.directory); newest != read_path_)
+      raise(status::failed_precondition,
+            text("train: the variables were replaced (cluster/federated_server.hpp) while they were those of \"",
+                 read_path_, "\", and the newest checkpoint is \"", newest,
+                 "\", which a save would replace; begin the rounds with the values of the newest one"));
+    saves_->files().follow(directory_of(settings_.prefix()));
+    saves_->files().own(directory_of(settings_.prefix()));
+    const restored found = saves_->files().restore(
+        list, read_path_,
+        {.ignore_extra = true, .prefix = settings_.basename, .restore_input = settings_.restore_input});
+    for (const auto& w : warnings_of(found)) warn_of(w);
+    input_is_behind_ = false;
   }
   // Raises failed_precondition if another run has saved into the directory since this one did.
   void refuse_other_checkpoints() {
@@ -183,8 +195,10 @@ public:
   void read_again_later() { trusted_ = false; }
   saved_input restore_input() const { return settings_.restore_input; }
   void distrust_memory() {
-    if (saved_step_ >= 0) trusted_ = false;
+    if (saved_step_ >= 0) trusted_ = false, spoiled_ = true;
   }
+  // Returns true if a restore of the newest checkpoint would lose values that no checkpoint has.
+  bool has_more_than_saved(std::int64_t step) const { return saved_step_ >= 0 && unsaved(step); }
   void forget_checkpoints() { saved_step_ = -1, save_failed_ = trusted_ = false; }  // another session begins
 
   // ---- a run
@@ -380,7 +394,8 @@ private:
   bool trusted_ = false, published_ = false, stop_ = false;
   std::int64_t saved_step_ = -1;  // of the newest checkpoint that was written (or is being written) or read
   std::int64_t outside_writes_ = 0;
-  bool input_is_behind_ = false;
+  bool input_is_behind_ = false, spoiled_ = false;  // spoiled: steps were made that are dropped
+  std::string read_path_;                           // of the checkpoint that was restored last
   double saved_at_ = 0, summarized_at_ = 0;
   std::int64_t summarized_from_ = 0;
   bool summarized_ = false;

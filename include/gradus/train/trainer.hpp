@@ -147,6 +147,10 @@ public:
     requires detail::batches_to_change<Dataset>
   step_profile profile(Dataset&& data, int steps = 50) {
     ready_to_read();
+    if (loop_.has_more_than_saved(stepper_.global_step()))
+      raise(status::failed_precondition,
+            text("profile: its steps are dropped, and with them values of step ", stepper_.global_step(),
+                 " that no checkpoint has; call train, which saves them, and then profile"));
     loop_.distrust_memory();  // from the first step on, also where one raises
     ++restored_;
     std::optional<step_profile> p;
@@ -253,10 +257,15 @@ private:
     const bool goes_on = loop_.trusts_memory();
     if (goes_on) loop_.refuse_other_checkpoints();
     constexpr auto never = std::numeric_limits<std::int64_t>::max();
-    const std::int64_t until = options.max_steps > 0 ? options.max_steps : never;
-    const bool resumed = loop_.input_is_behind() ? loop_.restore_behind(stepper_, list, until)
-                         : goes_on               ? stepper_.global_step() > 0
-                                                 : loop_.restore(stepper_, list, false, {}, until);
+    if (loop_.input_is_behind()) {
+      state_list input;
+      data.remembers(input);
+      more.remembers(input);
+      loop_.restore_input(input);
+    }
+    const bool resumed =
+        goes_on ? stepper_.global_step() > 0
+                : loop_.restore(stepper_, list, false, {}, options.max_steps > 0 ? options.max_steps : never);
     const std::int64_t began = stepper_.global_step();
     const std::int64_t last = options.max_steps > 0           ? options.max_steps
                               : options.steps > never - began ? never

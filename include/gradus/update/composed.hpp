@@ -120,6 +120,9 @@ public:
       largest([]<class B>(std::type_identity<B>) {
         return std::size_t{detail::computes_variable_from_slots<typename B::rule_type>};
       }) != 0;
+  static constexpr bool weighs_copies = largest([]<class B>(std::type_identity<B>) {
+                                          return std::size_t{detail::weighs_copies<typename B::rule_type>};
+                                        }) != 0;
   static constexpr bool copies_variables = largest([]<class B>(std::type_identity<B>) {
                                              return std::size_t{detail::begins_as_variable<typename B::rule_type>()};
                                            }) != 0;

@@ -150,6 +150,15 @@ consteval bool begins_as_variable() {
   }
   return false;
 }
+// True for a rule that weighs its copies of the variable by the steps behind them (schedule_free_adamw), also in a
+// chain.
+template <class R>
+inline constexpr bool weighs_copies = [] {
+  if constexpr (requires { typename R::rule_type; })  // a chain
+    return weighs_copies<typename R::rule_type>;
+  else
+    return requires { R::evaluates_at; };
+}();
 // True for a rule that computes its variable from the slots alone, which it declares: what else is written into the
 // variable has no effect, and rounded slots would mean rounded variables.
 template <class R>

@@ -19,8 +19,9 @@ GRADUS_BODY void step_counter_hook::begin() {
 GRADUS_BODY void step_counter_hook::after_create_session(hooked_session& s) {
   step_ = detail::needed_global_step(s, "step_counter_hook");
   tag_ = text(step_.g->name_of(step_.id), "/sec");
-  // A session that is made again may begin at a lower step, and no speed is that of the time between two sessions.
-  timer_.reset(), last_.reset(), unchanged_ = 0;
+  // A session that is made again may begin at a lower step. Calls of a training that go on are sessions too.
+  if (timer_.last_triggered_step() > s.global_step()) timer_.reset();
+  last_.reset(), unchanged_ = 0;
 }
 
 GRADUS_BODY void step_counter_hook::after_run(run_context& c, const run_values& v) {
