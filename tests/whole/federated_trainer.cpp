@@ -194,28 +194,37 @@ TEST_CASE("federated rounds: a profile would drop what no checkpoint has, and dr
 
 // Another run, or an older checkpoint that was read by its path: a save would replace what came of the newest one.
 TEST_CASE("federated rounds: a mean that came of an older checkpoint than the newest is not saved over it") {
-  const gradus::testing::temp_dir dir;
-  const auto make = [&] { return make_trainer<line_model>(adam{}, run_config{.model_dir = dir.path()}, portable{}); };
-  auto test_set = examples();
-  make().train(test_set, {.max_steps = 1});
-  auto trainer = make();
-  auto data = test_set;
-  trainer.evaluate(data);
-  {
-    auto other = make();
-    auto its = examples();
-    other.train(its, {.max_steps = 3});
+  for (const bool by_path : {false, true}) {
+    CAPTURE(by_path);
+    const gradus::testing::temp_dir dir;
+    const auto make = [&] {
+      return make_trainer<line_model>(adam{}, run_config{.model_dir = dir.path(), .save_checkpoints_steps = 1},
+                                      portable{});
+    };
+    const auto trains_to = [&](std::int64_t step) {
+      auto other = make();
+      auto data = examples();
+      other.train(data, {.max_steps = step});
+      return other.global_step();
+    };
+    trains_to(by_path ? 3 : 1);
+    auto trainer = make();
+    auto data = examples();
+    if (by_path)
+      trainer.evaluate(data, {.checkpoint_path = dir / "model-1.ckpt"});
+    else
+      trainer.evaluate(data);
+    CHECK(trainer.global_step() == 1);
+    if (!by_path) trains_to(3);
+    board one(0), two(1);
+    federated_server server(trainer.steps().variables(), {.members = 2});
+    lead(server, one, two, 2);
+    auto again = examples();
+    const std::string said = message_of(status::failed_precondition, [&] { trainer.train(again, {.max_steps = 5}); });
+    CHECK(says(said, "model-3.ckpt\""));
+    CHECK(says(said, "which a save would replace"));
+    CHECK(trains_to(3) == 3);
   }
-  board one(0), two(1);
-  federated_server server(trainer.steps().variables(), {.members = 2});
-  lead(server, one, two, 2);
-  auto again = examples();
-  const std::string said = message_of(status::failed_precondition, [&] { trainer.train(again, {.max_steps = 5}); });
-  CHECK(says(said, "-3\", which a save would replace"));
-  auto last = make();
-  auto its = examples();
-  last.train(its, {.max_steps = 3});
-  CHECK(last.global_step() == 3);
 }
 
 // What restart_mirrors began anew stays so: only the input is read from the checkpoint.
