@@ -7,8 +7,10 @@
 #include <gradus/ops/layer.hpp>
 #include <gradus/ops/metric.hpp>
 #include <gradus/summary/reader.hpp>
+#include <gradus/summary/shared_writer.hpp>
 #include <gradus/testing/hand_tasks.hpp>
 #include <gradus/train/hooks/early_stopping_hook.hpp>
+#include <gradus/train/hooks/summary_saver_hook.hpp>
 #include <gradus/train/run_environment.hpp>
 #include <gradus/train/saved_model.hpp>
 
