@@ -44,7 +44,7 @@ TEST_CASE("errors of the server come back as they are, and ops that it lacks are
   other.variable("w", {4, 1});
   CHECK(says(message_of(status::invalid_argument, [&] { remote_session(target, other, at.from("two"), quick()); }),
              "variable \"w\" is float32 [4, 1] in this graph and float32 [3, 1]"));
-  CHECK(says(message_of(status::invalid_argument, [&] { remote_session("grpc://w0:1", g, at.from("three"), quick()); }),
+  CHECK(says(message_of(status::not_found, [&] { remote_session("grpc://w0:1", g, at.from("three"), quick()); }),
              "expected loop://host:port"));
   auto soon = quick();
   soon.connect_secs = 0.05;
