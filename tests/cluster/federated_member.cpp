@@ -274,6 +274,8 @@ void goes_on_from_the_model(const Policies&... policies) {
 TEST_CASE("federated_member: rules that keep copies of the variables begin at the server's model") {
   goes_on_from_the_model(chain{gradient_descent{.rate = 0.02}, lookahead{.every = 5}});
   goes_on_from_the_model(schedule_free_adamw{.rate = 0.02});
+  goes_on_from_the_model(schedule_free_adamw{.rate = 0.02}, clip_by_value{1.0});
+  goes_on_from_the_model(chain{clip_by_value{1.0}, schedule_free_adamw{.rate = 0.02}});
   goes_on_from_the_model(towards_its_copy{.rate = 0.1});
   goes_on_from_the_model(multi{on{matrices{}, chain{gradient_descent{.rate = 0.02}, lookahead{.every = 5}}},
                                gradient_descent{.rate = 0.1}});
