@@ -7,6 +7,7 @@ import argparse
 import ast
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -81,6 +82,8 @@ with tempfile.TemporaryDirectory() as here:
              "cpu_time": 20.0, "time_unit": "us"}
     benchmark(at("ours", "bench_all"), [{**timed, "name": "W3a/real_time"}])
     benchmark(at("ours", "bench_peak"), [{"name": "peak/fma", "gflops": 123.0}, {"name": "peak/bandwidth", "effective_bandwidth": 45.5}])
+    # A program with a main of its own, which knows no option of Google Benchmark and writes no file.
+    shutil.copy(shutil.which("true"), at("ours", "bench_own_main"))
     for number, name in enumerate(peers):
         peer(at("peers", name), 30 + number)
     cpuinfo(at("cpuinfo"), *machines[0][:4])
