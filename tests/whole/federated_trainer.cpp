@@ -10,6 +10,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -178,7 +179,7 @@ TEST_CASE("federated rounds: a profile would drop what no checkpoint has, and dr
   auto data = test_set;
   data.rewind();
   CHECK(says(message_of(status::failed_precondition, [&] { trainer.profile(data, 2); }),
-             "values of step 2 that no checkpoint has; call train, which saves them"));
+             "values of step 2 that no checkpoint has; save them by a call of train"));
   CHECK(loss() == mean);
   auto same = test_set;
   trainer.train(same, {.max_steps = 2});
@@ -225,6 +226,28 @@ TEST_CASE("federated rounds: a mean that came of an older checkpoint than the ne
     CHECK(says(said, "which a save would replace"));
     CHECK(trains_to(3) == 3);
   }
+}
+
+// The newest checkpoint is damaged and was passed over: the older one is what the run goes on from.
+TEST_CASE("federated rounds: a mean that came of the checkpoint that a fallback chose is saved") {
+  const gradus::testing::temp_dir dir;
+  const auto make = [&] {
+    return make_trainer<line_model>(
+        adam{}, run_config{.model_dir = dir.path(), .save_checkpoints_steps = 1, .restore_fallback = true}, portable{});
+  };
+  auto test_set = examples();
+  make().train(test_set, {.max_steps = 3});
+  std::filesystem::resize_file(dir / "model-3.ckpt", 100);
+  auto trainer = make();
+  auto data = examples();
+  trainer.evaluate(data);
+  CHECK(trainer.global_step() == 2);
+  board one(0), two(1);
+  federated_server server(trainer.steps().variables(), {.members = 2});
+  lead(server, one, two, 2);
+  auto again = examples();
+  trainer.train(again, {.max_steps = 4});
+  CHECK(trainer.global_step() == 4);
 }
 
 // What restart_mirrors began anew stays so: only the input is read from the checkpoint.

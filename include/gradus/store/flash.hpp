@@ -342,14 +342,17 @@ private:
     std::uint32_t mark[2] = {};
     if (!get(f.sector, 0, mark, sizeof mark) || !get(f.sector, format_of::header_at, f.words, sizeof f.words))
       return mark_seen::broken;
-    bool whole_mark = true, torn_mark = true, blank = true, cleared = true;
-    for (std::uint32_t word : f.words) blank = blank && word == ~0u, cleared = cleared && (word == 0 || word == ~0u);
+    bool whole_mark = true, torn_mark = true, blank = true;
+    for (std::uint32_t word : f.words) blank = blank && word == ~0u;
     const auto crc = detail::crc32c_by_nibble(0, reinterpret_cast<const std::byte*>(f.words), 28);
     const bool is_header = crc == f[format_of::header_crc];
+    // An erasure that clears its sector first leaves this word, some of its bits, none, or ones.
+    const std::uint32_t size = f[format_of::sector_bytes];
+    const bool fell_behind = size == ~0u || (size & ~driver_.sector_bytes) == 0;
     for (int k = 0; k < 2; ++k) {
       const std::uint32_t m = format_of::little(mark[k]);
       whole_mark = whole_mark && m == format_of::mark[k];
-      torn_mark = torn_mark && ((m == 0 && (cleared || is_header)) || (m & format_of::mark[k]) == format_of::mark[k]);
+      torn_mark = torn_mark && ((m == 0 && fell_behind) || (m & format_of::mark[k]) == format_of::mark[k]);
     }
     if (!whole_mark) return torn_mark ? mark_seen::none : mark_seen::other;
     if (blank) return mark_seen::begun;

@@ -133,6 +133,7 @@ public:
       steps.restored();
       saved_step_ = found->step, save_failed_ = false;
       read_path_ = found->path;
+      newest_then_ = path.empty() ? latest_checkpoint(fs_, settings_.directory) : read_path_;
       say(restored_line(*found));
     } else if (only_reading)
       return false;
@@ -162,14 +163,14 @@ public:
           "the variables were replaced (cluster/federated_server.hpp) after steps that are dropped, those of a profile "
           "or of a run that diverged, so that their slots fit no checkpoint; call evaluate or train first, which "
           "restores them, and then begin the rounds");
-    input_is_behind_ = input_is_behind_ || (!trusted_ && saved_step_ >= 0);
+    input_is_behind_ = input_is_behind_ || (!trusted_ && !read_path_.empty());
     trusted_ = save_failed_ = true;
   }
   bool input_is_behind() const { return trusted_ && input_is_behind_; }
   // Restores what `list` names, the position of the input, from the checkpoint that was read. Raises
   // failed_precondition if that is not the newest one, which a save would then replace by what came of an older one.
   void restore_input(const state_list& list) {
-    if (const std::string newest = latest_checkpoint(fs_, settings_.directory); newest != read_path_)
+    if (const std::string newest = latest_checkpoint(fs_, settings_.directory); newest != newest_then_)
       raise(status::failed_precondition,
             text("train: the variables were replaced (cluster/federated_server.hpp) while they were those of \"",
                  read_path_, "\", and the newest checkpoint is \"", newest,
@@ -198,7 +199,9 @@ public:
     if (saved_step_ >= 0) trusted_ = false, spoiled_ = true;
   }
   // Returns true if a restore of the newest checkpoint would lose values that no checkpoint has.
-  bool has_more_than_saved(std::int64_t step) const { return saved_step_ >= 0 && unsaved(step); }
+  bool has_more_than_saved(std::int64_t step) const {
+    return saved_step_ >= 0 && (save_failed_ || saved_step_ != step);
+  }
   void forget_checkpoints() { saved_step_ = -1, save_failed_ = trusted_ = false; }  // another session begins
 
   // ---- a run
@@ -395,7 +398,9 @@ private:
   std::int64_t saved_step_ = -1;  // of the newest checkpoint that was written (or is being written) or read
   std::int64_t outside_writes_ = 0;
   bool input_is_behind_ = false, spoiled_ = false;  // spoiled: steps were made that are dropped
-  std::string read_path_;                           // of the checkpoint that was restored last
+  // The checkpoint that was restored last, and the newest one when it was; a damaged one may have been passed over. A
+  // checkpoint that a path named has to be the newest itself.
+  std::string read_path_, newest_then_;
   double saved_at_ = 0, summarized_at_ = 0;
   std::int64_t summarized_from_ = 0;
   bool summarized_ = false;

@@ -148,14 +148,15 @@ public:
   step_profile profile(Dataset&& data, int steps = 50) {
     ready_to_read();
     if (loop_.has_more_than_saved(stepper_.global_step()))
-      raise(status::failed_precondition,
-            text("profile: its steps are dropped, and with them values of step ", stepper_.global_step(),
-                 " that no checkpoint has; call train, which saves them, and then profile"));
-    loop_.distrust_memory();  // from the first step on, also where one raises
+      raise(
+          status::failed_precondition,
+          text("profile: its steps are dropped, and with them values of step ", stepper_.global_step(),
+               " that no checkpoint has; save them by a call of train, or profile with another trainer of this model"));
     ++restored_;
     std::optional<step_profile> p;
     for (auto feeds = matched_feeds<mode::train>(data); steps-- > 0;) {
       if (detail::fill_feeds<mode::train>(stepper_, data, feeds) == 0) break;
+      loop_.distrust_memory();  // also where a step raises
       stepper_.train_step(p ? *p : p.emplace(stepper_));
     }
     if (!p)
@@ -257,7 +258,8 @@ private:
     const bool goes_on = loop_.trusts_memory();
     if (goes_on) loop_.refuse_other_checkpoints();
     constexpr auto never = std::numeric_limits<std::int64_t>::max();
-    if (loop_.input_is_behind()) {
+    const bool was_behind = loop_.input_is_behind();
+    if (was_behind) {
       state_list input;
       data.remembers(input);
       more.remembers(input);
@@ -312,6 +314,8 @@ private:
       loop_.end_hooks();
       more.end(stepper_.global_step());
       loop_.pause_log();
+      // As above: a later call restores the input; the values are those of the checkpoint now.
+      if (was_behind && began > last && !loop_.has_more_than_saved(began)) loop_.read_again_later();
     } catch (...) {
       loop_.wait_for_saves();  // they read the state
       loop_.close_log();
