@@ -261,8 +261,7 @@ private:
     const bool was_behind = loop_.input_is_behind();
     if (was_behind) {
       state_list input;
-      data.remembers(input);
-      more.remembers(input);
+      data.remembers(input), more.remembers(input);
       loop_.restore_input(input);
     }
     const bool resumed =
@@ -314,7 +313,6 @@ private:
       loop_.end_hooks();
       more.end(stepper_.global_step());
       loop_.pause_log();
-      // As above: a later call restores the input; the values are those of the checkpoint now.
       if (was_behind && began > last && !loop_.has_more_than_saved(began)) loop_.read_again_later();
     } catch (...) {
       loop_.wait_for_saves();  // they read the state
