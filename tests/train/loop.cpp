@@ -13,6 +13,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <thread>
 
 #include "../session/turned_clock.hpp"
@@ -84,6 +85,19 @@ struct by_supervisor {
   }
 };
 }  // namespace
+
+TEST_CASE_TEMPLATE("a fallback goes on where the state file is damaged as well", Face, by_trainer, by_supervisor) {
+  CAPTURE(Face::name);
+  const testing::temp_dir dir;
+  const points data;
+  Face::run(dir / "a", data.all().batch(4));
+  const std::string file = dir / "a/checkpoint";
+  std::filesystem::resize_file(file, std::filesystem::file_size(file) / 2);
+  lines said;
+  std::vector<std::int64_t> steps;
+  Face::run(dir / "a", data.all().batch(4), lines_of_sink{&said, &steps});
+  CHECK(std::ranges::any_of(said, [](const std::string& s) { return s.starts_with("restored step 2"); }));
+}
 
 TEST_CASE_TEMPLATE("hooks and listeners are called in TensorFlow's order", Face, by_trainer, by_supervisor) {
   CAPTURE(Face::name);

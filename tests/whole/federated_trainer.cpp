@@ -179,7 +179,7 @@ TEST_CASE("federated rounds: a profile would drop what no checkpoint has, and dr
   auto data = test_set;
   data.rewind();
   CHECK(says(message_of(status::failed_precondition, [&] { trainer.profile(data, 2); }),
-             "values of step 2 that no checkpoint has; save them by a call of train"));
+             "values of step 2 that no checkpoint has; let train save them"));
   CHECK(loss() == mean);
   auto same = test_set;
   trainer.train(same, {.max_steps = 2});

@@ -109,6 +109,7 @@ public:
   bool restore(Steps& steps, const state_list& list, bool only_reading, std::string_view path = {},
                std::int64_t last = std::numeric_limits<std::int64_t>::max()) {
     std::optional<restored> found;
+    std::string newest;
     if (saves_) {
       saves_->finish();
       if (has_files()) {
@@ -122,6 +123,7 @@ public:
                                   .prefix = settings_.basename,
                                   .restore_input = settings_.restore_input,
                                   .input_until = last};
+        newest = newest_listed(fs_, settings_.directory);
         if (path.empty())
           found = saves_->files().restore_latest(list, settings_.directory, how);
         else
@@ -133,7 +135,7 @@ public:
       steps.restored();
       saved_step_ = found->step, save_failed_ = false;
       read_path_ = found->path;
-      newest_then_ = path.empty() ? latest_checkpoint(fs_, settings_.directory) : read_path_;
+      newest_then_ = path.empty() ? newest : read_path_;
       say(restored_line(*found));
     } else if (only_reading)
       return false;
@@ -170,7 +172,7 @@ public:
   // Restores what `list` names, the position of the input, from the checkpoint that was read. Raises
   // failed_precondition if that is not the newest one, which a save would then replace by what came of an older one.
   void restore_input(const state_list& list) {
-    if (const std::string newest = latest_checkpoint(fs_, settings_.directory); newest != newest_then_)
+    if (const std::string newest = newest_listed(fs_, settings_.directory); newest != newest_then_)
       raise(status::failed_precondition,
             text("train: the variables were replaced (cluster/federated_server.hpp) while they were those of \"",
                  read_path_, "\", and the newest checkpoint is \"", newest,
@@ -194,6 +196,8 @@ public:
   // The decision about saves goes on from the best value of an earlier run.
   void begin_better(double best) { detail::begin_better(decision_, best); }
   void read_again_later() { trusted_ = false; }
+  // Does the same behind a save of this run, which is what is read then.
+  void read_own_save_later() { read_path_ = newest_then_ = newest_listed(fs_, settings_.directory), trusted_ = false; }
   saved_input restore_input() const { return settings_.restore_input; }
   void distrust_memory() {
     if (saved_step_ >= 0) trusted_ = false, spoiled_ = true;

@@ -44,6 +44,8 @@ protected:
 };
 
 std::string restored_line(const restored& found);
+// Returns the newest checkpoint that the directory's state file lists; empty if there is none or it cannot be read.
+std::string newest_listed(const any_file_system& fs, const std::string& directory);
 // Raises failed_precondition if the newest checkpoint of the directory is not the last of `own`, which held `step`.
 void refuse_others(const any_file_system& fs, const std::string& directory, const std::vector<std::string>& own,
                    std::int64_t step);

@@ -12,6 +12,14 @@ GRADUS_BODY std::string restored_line(const restored& found) {
   return text("restored step ", found.step, " from ", found.path);
 }
 
+GRADUS_BODY std::string newest_listed(const any_file_system& fs, const std::string& directory) {
+  try {
+    return latest_checkpoint(fs, directory);
+  } catch (const error&) {
+    return {};
+  }
+}
+
 GRADUS_BODY void refuse_others(const any_file_system& fs, const std::string& directory,
                                const std::vector<std::string>& own, std::int64_t step) {
   const std::string newest = latest_checkpoint(fs, directory);

@@ -142,16 +142,15 @@ public:
   }
 
   // Profiles training steps (run/profile.hpp): makes `steps` of them on this data. They change the model; if there is a
-  // checkpoint, a later call restores it.
+  // checkpoint, a later call restores it. Raises failed_precondition if that would lose values.
   template <class Dataset>
     requires detail::batches_to_change<Dataset>
   step_profile profile(Dataset&& data, int steps = 50) {
     ready_to_read();
     if (loop_.has_more_than_saved(stepper_.global_step()))
-      raise(
-          status::failed_precondition,
-          text("profile: its steps are dropped, and with them values of step ", stepper_.global_step(),
-               " that no checkpoint has; save them by a call of train, or profile with another trainer of this model"));
+      raise(status::failed_precondition,
+            text("profile: its steps are dropped, and with them values of step ", stepper_.global_step(),
+                 " that no checkpoint has; let train save them, or profile with another trainer of this model"));
     ++restored_;
     std::optional<step_profile> p;
     for (auto feeds = matched_feeds<mode::train>(data); steps-- > 0;) {
@@ -313,7 +312,7 @@ private:
       loop_.end_hooks();
       more.end(stepper_.global_step());
       loop_.pause_log();
-      if (was_behind && began > last && !loop_.has_more_than_saved(began)) loop_.read_again_later();
+      if (was_behind && began > last && !loop_.has_more_than_saved(began)) loop_.read_own_save_later();
     } catch (...) {
       loop_.wait_for_saves();  // they read the state
       loop_.close_log();
