@@ -5,8 +5,8 @@
 //
 //   bench_drawn_products [seed [shapes]]       OPENBLAS_NUM_THREADS=1, and OPENBLAS_CORETYPE where it needs one
 //
-// For each shape the three take turns; a figure is the median of its turns. The last lines are the distribution of our
-// speed over the faster of the other two.
+// Without a seed each run draws other shapes, and prints its seed. For each shape the three take turns; a figure is the
+// median of its turns. The last lines are the distribution of our speed over the faster of the other two.
 #include <gradus/cpu/matmul.hpp>
 #include <gradus/tensor/tensor.hpp>
 
@@ -23,6 +23,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <random>
 #include <vector>
 
 namespace {
@@ -136,7 +137,9 @@ double compare(const shape_of& s) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  drawn r{static_cast<std::uint64_t>(argc > 1 ? std::atoll(argv[1]) : 1) * 0x9E3779B97F4A7C15u};
+  const std::uint64_t seed = argc > 1 ? static_cast<std::uint64_t>(std::atoll(argv[1])) : std::random_device()();
+  std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
+  drawn r{seed * 0x9E3779B97F4A7C15u};
   const int shapes = argc > 2 ? std::atoi(argv[2]) : 40;
   std::vector<double> ratios;
   for (int i = 0; i < shapes; ++i) ratios.push_back(compare(draw(r, i)));
