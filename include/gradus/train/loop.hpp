@@ -171,7 +171,7 @@ public:
   bool input_is_behind() const { return trusted_ && input_is_behind_; }
   // Restores what `list` names, the position of the input, from the checkpoint that was read. Raises
   // failed_precondition if that is not the newest one, which a save would then replace by what came of an older one.
-  void restore_input(const state_list& list) {
+  void restore_position(const state_list& list) {
     if (const std::string newest = newest_listed(fs_, settings_.directory); newest != newest_then_)
       raise(status::failed_precondition,
             text("train: the variables were replaced (cluster/federated_server.hpp) while they were those of \"",

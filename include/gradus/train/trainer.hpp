@@ -261,7 +261,7 @@ private:
     if (was_behind) {
       state_list input;
       data.remembers(input), more.remembers(input);
-      loop_.restore_input(input);
+      loop_.restore_position(input);
     }
     const bool resumed =
         goes_on ? stepper_.global_step() > 0
