@@ -297,6 +297,26 @@ TEST_CASE("F17 a cancellation ends what waits, on both sides, and the queue is a
   CHECK(full.size() == 0);
 }
 
+TEST_CASE("F17 a close behind an enqueue of the same cancellation does not close, whichever of them hears of it first") {
+  fifo_queue q = floats(2);
+  cancellation closing;
+  blocking_options wait;
+  SUBCASE("cancel") { wait.cancel = &closing; }
+  SUBCASE("stop") { wait.stop = &closing; }
+  enqueue_rows<float>(q, {1, 2});
+  queue_call enqueue([&] { enqueue_rows<float>(q, {3, 4, 5, 6, 7}, wait); });
+  until_pending(q, 1, 0);
+  queue_call close([&] { q.close(false, wait); });
+  until_pending(q, 2, 0);
+  CHECK(dequeue_rows<float>(q, 2) == list{1, 2});  // the enqueue copies its next rows and waits anew, behind the close
+  until_pending(q, 2, 0);
+  closing.cancel();
+  CHECK(enqueue.join() == status::cancelled);
+  CHECK(close.join() == status::cancelled);
+  CHECK_FALSE(q.is_closed());
+  CHECK(dequeue_rows<float>(q, 2) == list{3, 4});
+}
+
 TEST_CASE("F17 what a cancelled dequeue_many had gathered serves who waits behind it") {
   fifo_queue q = floats(4);
   cancellation closing;

@@ -85,9 +85,16 @@ private:
     outcome result = outcome::none;
     std::int64_t found = 0;  // elements in the queue when there were too few
     place* at = nullptr;     // where its thread waits
+    const blocking_options* wait = nullptr;
     attempt *before = nullptr, *next = nullptr;
 
     bool ended() const { return result != outcome::none; }
+    // Returns true for a call that waits and whose cancellation came. It must not be served any more: what a cancelled
+    // call leaves behind may serve the next one of the same cancellation, whose link is called later.
+    bool is_cancelled() const {
+      return at != nullptr && ((wait->cancel != nullptr && wait->cancel->is_cancelled()) ||
+                               (wait->stop != nullptr && wait->stop->is_cancelled()));
+    }
     // Returns true if its own thread has to copy more rows before the attempt can go on.
     bool is_hungry() const { return kind == putting && elements.empty() && left > 0; }
   };

@@ -190,6 +190,10 @@ GRADUS_BODY void queue_core::serve(turn& t) {
 
 // Returns whether the attempt made progress.
 GRADUS_BODY bool queue_core::serve_first(turn& t, attempt& a) {
+  if (a.is_cancelled()) {
+    end(t, a, outcome::cancelled);
+    return true;
+  }
   return a.kind == attempt::taking ? take(t, a) : bring(t, a);
 }
 
@@ -250,6 +254,7 @@ GRADUS_BODY void queue_core::fill(turn& t, attempt& a, std::span<const const_ten
 
 GRADUS_BODY void queue_core::await(turn& t, attempt& a, const blocking_options& wait, double& until) {
   if (a.at == nullptr) {
+    a.wait = &wait;
     if (free_places_.empty()) {
       places_.push_back(std::make_unique<place>(tasks_));
       free_places_.reserve(places_.size());
