@@ -568,6 +568,35 @@ TEST_CASE("the batches of the call at work can be had") {
   e.train(line::endless, {.steps = 1, .hooks = {hook}});
   CHECK(hook->found);
   CHECK(e.running_batches() == nullptr);
+  // Calls in a call, and predictions that are read on behind it: each has its own, the outer one has its own again.
+  struct nests {
+    estimator* of;
+    std::optional<prediction_range>* kept;
+    any_batches *before = nullptr, *within = nullptr, *after = nullptr, *last = nullptr;
+    int runs = 0;
+    void after_run(run_context&, const run_values&) {
+      if (++runs == 2) {
+        last = of->running_batches();
+        return;
+      }
+      before = of->running_batches();
+      of->evaluate(line::once);
+      after = of->running_batches();
+      kept->emplace(of->predict(line::once));
+      (void)(*kept)->begin();
+      within = of->running_batches();
+    }
+  };
+  std::optional<prediction_range> predictions;
+  const auto nested = std::make_shared<nests>(&e, &predictions);
+  e.train(line::endless, {.steps = 2, .hooks = {nested}});
+  CHECK(nested->before != nullptr);
+  CHECK(nested->after == nested->before);
+  CHECK((nested->within != nullptr && nested->within != nested->before));
+  CHECK(nested->last == nested->within);  // the predictions are at work still
+  CHECK(e.running_batches() == nested->within);
+  predictions.reset();
+  CHECK(e.running_batches() == nullptr);
 }
 
 TEST_CASE("E20 export") {

@@ -120,6 +120,33 @@ TEST_CASE("the warnings of a predictor's restore are passed on") {
   CHECK(lines[0].find("/elsewhere/model-2.ckpt") != std::string::npos);
 }
 
+TEST_CASE("a predictor of averages reads each group of a multi where training evaluates it") {
+  const temp_dir place;
+  const examples data;
+  const auto check = [&](const std::string& run, const auto& rules, const auto&... more) {
+    auto t = make_trainer<rich>(rules, more..., run_config{.model_dir = place / run, .tf_random_seed = 3});
+    t.train(data.batches(4).repeat(), {.max_steps = 25});
+    const double expected = t.evaluate(data.batches(many), {.use_averages = true})["loss"];
+    const auto loss_of = [&](bool averages) {
+      const auto net = make_predictor<rich>({.model_dir = place / run, .use_averages = averages});
+      const values found = by_predictor(net, data, many);
+      double sum = 0;
+      for (std::size_t i = 0; i < many; ++i)
+        sum -= std::log(static_cast<double>(found.first[3 * i + static_cast<std::size_t>(data.label[i])]));
+      return sum / many;
+    };
+    CHECK(loss_of(true) == doctest::Approx(expected).epsilon(1e-6));
+    CHECK(std::abs(loss_of(false) - expected) > 1e-6);
+  };
+  check("one group", multi{on{named{"hidden"}, schedule_free_adamw{}}, adam{.rate = 0.05}});
+  check("the other", multi{on{named{"hidden"}, adam{.rate = 0.05}}, schedule_free_adamw{}});
+  // Without any there is no second way.
+  make_trainer<rich>(adam{}, run_config{.model_dir = place / "none"}).train(data.batches(4).repeat(), {.max_steps = 2});
+  CHECK(message_of(status::not_found, [&] {
+          make_predictor<rich>({.model_dir = place / "none", .use_averages = true});
+        }).find("ExponentialMovingAverage") != std::string::npos);
+}
+
 TEST_CASE("a predictor of averages takes the policy freeze: what that keeps is read itself, as an evaluation does") {
   const temp_dir place;
   const examples data;

@@ -81,6 +81,30 @@ TEST_CASE("a hook's stop ends the run, which counts the step that asked for it; 
     if (e.dynamic == nullptr) CHECK(std::equal(e.bytes.begin(), e.bytes.end(), b.find(e.name)->bytes.begin()));
 }
 
+TEST_CASE(
+    "a call of train inside another one of its trainer is refused, with and without files, and the outer goes on") {
+  const testing::temp_dir place;
+  for (const bool with_files : {false, true}) {
+    run_config c;
+    if (with_files) c.model_dir = place.path();
+    auto t = make_trainer<line>(gradus::momentum{.rate = 0.1, .decay = 0.5}, c);
+    int refused = 0;
+    fetching nested;
+    nested.see = [&](run_context& context, const run_values& v) {
+      if (v.global_step != 2) return;
+      CHECK(why([&] { t.train(data(), {.steps = 2}); }, status::failed_precondition).find("another call of train") !=
+            std::string::npos);
+      ++refused;
+      CHECK(context.session().global_step() == 2);
+    };
+    t.train(data(), {.max_steps = 4, .hooks = {nested}});
+    CHECK(refused == 1);
+    CHECK(t.global_step() == 4);
+    t.train(data(), {.steps = 1});
+    CHECK(t.global_step() == 5);
+  }
+}
+
 TEST_CASE("fetches by name: outputs, variables, slots, step, rate, norm, and what the model named") {
   auto trainer = make();
   int steps = 0;

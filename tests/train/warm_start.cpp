@@ -5,8 +5,12 @@
 #include "gradus/codec/safetensors.hpp"
 #include "gradus/input/memory.hpp"
 #include "gradus/ops/layer.hpp"
+#include "gradus/ops/metric.hpp"
 #include "gradus/testing/faulty_files.hpp"
+#include "gradus/testing/temp_dir.hpp"
+#include "gradus/train/run_hooks.hpp"
 #include "gradus/train/trainer.hpp"
+#include "gradus/train/validation.hpp"
 #include "gradus/update/rules/momentum.hpp"
 
 using namespace gradus;
@@ -69,4 +73,39 @@ TEST_CASE(
   auto resumed = run(fs, "all", warm_start_from{"no/such/run", safetensors{}});
   resumed.train(data(), {.steps = 1});
   CHECK(resumed.global_step() == 2);
+}
+
+TEST_CASE(
+    "a warm start of all variables takes the model's state: a validation begins anew, and the model reads its step") {
+  const testing::temp_dir place;
+  const auto counted = [](graph& g) {
+    model_spec m = line(g);
+    const value steps = g.variable("global_step", {}, {.init = zeros, .trainable = false, .type = int64});
+    m.metrics = {{"steps", metrics::mean(cast(steps, float32))}};
+    return m;
+  };
+  const auto in = [&](const std::string& dir) {
+    return run_config{.model_dir = place / dir, .tf_random_seed = 7, .checkpoint_save_graph_def = false};
+  };
+  const auto make = [&](const std::string& dir, const auto&... more) {
+    return make_trainer(counted, momentum{.rate = 0.01, .decay = 0.9}, in(dir), more...);
+  };
+  const auto held_out = from_spans("x", xs, extents{2}, "y", ys, extents{1}).batch(4);
+  // Its rule ends this one at the first evaluation.
+  const train_validation ends{.data = held_out, .every_n_steps = 2, .stop_when = {.threshold = 1e9}};
+  const train_validation goes_on{.data = held_out, .every_n_steps = 2};
+  make("plain").train(data(), {.max_steps = 5});
+  make("ended").train(data(), {.max_steps = 5, .validation = ends});
+  for (const std::string from : {"plain", "ended"}) {
+    const warm_start_settings all{.ckpt_to_initialize_from = place / from, .vars_to_warm_start = {".*"}};
+    auto t = make("from " + from, warm_start_from{all});
+    std::vector<double> seen;
+    struct looks {
+      std::vector<double>* seen;
+      void after_run(run_context&, const run_values& v) { seen->push_back(v.result("steps")); }
+    };
+    t.train(data(), {.steps = 4, .hooks = {looks{&seen}}, .validation = goes_on});
+    const double first = static_cast<double>(t.global_step()) - 4;
+    CHECK(seen == std::vector<double>{first, first + 1, first + 2, first + 3});
+  }
 }

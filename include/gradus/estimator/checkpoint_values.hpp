@@ -46,16 +46,18 @@ std::function<void(base_session&)> warm_starter(const estimator_warm_start& from
 std::shared_ptr<held_directory> hold_role(const std::string& directory, const std::string& model_dir,
                                           const std::string& role);
 
-// Sets a pointer for as long as this object lives, and to null afterwards.
+// Adds a pointer to a list for as long as this object lives. Calls may be nested, and a range of predictions may end
+// before or after the call that it was made in.
 template <class T>
-class pointed_to_while {
+class listed_while {
 public:
-  pointed_to_while(T*& where, T* what) : where_(&where) { where = what; }
-  pointed_to_while(const pointed_to_while&) = delete;
-  ~pointed_to_while() { *where_ = nullptr; }
+  listed_while(std::vector<T*>& where, T* what) : where_(&where), what_(what) { where.push_back(what); }
+  listed_while(const listed_while&) = delete;
+  ~listed_while() { std::erase(*where_, what_); }
 
 private:
-  T** where_;
+  std::vector<T*>* where_;
+  T* what_;
 };
 
 }  // namespace gradus::detail

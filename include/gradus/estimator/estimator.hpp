@@ -145,8 +145,9 @@ public:
   const run_config& config() const { return o_.config; }
   // Returns the directory where an evaluation of this name writes its events.
   std::string eval_dir(std::string_view name = {}) const;
-  // Returns the batches that the current call reads, for a hook that saves their position; null between calls.
-  any_batches* running_batches() const { return running_; }
+  // Returns the batches that the current call reads, the innermost of nested ones, for a hook that saves their
+  // position; null between calls.
+  any_batches* running_batches() const { return running_.empty() ? nullptr : running_.back(); }
   // Writes a line to the log.
   void say(const std::string& line) const;
   void warn(const std::string& line) const;
@@ -183,7 +184,7 @@ private:
   std::shared_ptr<eval_events> events_;                       // null until an evaluation writes some
   std::shared_ptr<detail::any_summary_writer> train_events_;  // null until a training writes some
   std::string graph_file_;                                    // the last file of these that has the graph
-  any_batches* running_ = nullptr;
+  std::vector<any_batches*> running_;                         // by the calls at work
   bool reaches_no_other_ = false;  // sessions are the default, and the cluster's variables are in other processes
 };
 

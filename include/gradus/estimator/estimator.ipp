@@ -256,7 +256,7 @@ GRADUS_BODY estimator& estimator::train(const input_function& input_fn, const es
   detail::estimator_creator creator(
       [&] { return o_.sessions(g, b.spec.optimizers); }, g, c.tf_random_seed, b.parts, restore,
       detail::warm_starter(o_.warm_start_from, g, [this](const std::string& l) { say(l); }), o_.tasks);
-  const detail::pointed_to_while at_work(running_, &b.input->batches());
+  const detail::listed_while at_work(running_, &b.input->batches());
   std::int64_t runs = 0;
   double last_loss = 0;
   std::optional<std::int64_t> first_step;
@@ -345,7 +345,7 @@ GRADUS_BODY void estimator::run_once(detail::estimator_call& b, const std::strin
                                      const std::vector<any_hook>& hooks,
                                      const std::function<void(monitored_session&)>& body) {
   detail::estimator_creator creator = creator_of(b, checkpoint);
-  const detail::pointed_to_while at_work(running_, &b.input->batches());
+  const detail::listed_while at_work(running_, &b.input->batches());
   monitored_session sess(creator, hooks, {.tasks = o_.tasks});
   sess.within([&] { body(sess); });
 }

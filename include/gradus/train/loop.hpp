@@ -144,7 +144,7 @@ public:
     bool begins = !found;
     if constexpr (Composition::in_cluster) begins = begins && !steps.has_entered();  // else it has the cluster's values
     if constexpr (Composition::warm_starts)
-      if (begins) start_warm(steps, list);
+      if (begins) start_warm(steps);
     if constexpr (Composition::in_cluster)  // reading looks at a checkpoint, not at the cluster
       if (!only_reading) steps.enter();
     trusted_ = true;
@@ -441,13 +441,17 @@ private:
   }
 
   // Slots and averages begin at the values of the variables; the second apply then restores those that the settings
-  // choose.
-  void start_warm(Steps& steps, const state_list& list) {
+  // choose. Only the model's state is of use to another run: neither the input's position nor a validation's best.
+  void start_warm(Steps& steps) {
+    state_list list;
+    steps.remembers(list);
     const auto trainable = [&steps](std::string_view name) { return steps.is_trainable(name); };
     warm_start_.apply(list, trainable, fs_);
     steps.restart_mirrors();
     const auto done = warm_start_.apply(list, trainable, fs_);
     if (done.source.empty()) return;  // the policy has no source
+    if constexpr (requires { steps.variables().count_steps(steps.global_step()); })
+      steps.variables().count_steps(steps.global_step());
     say(text("warm-started ", done.count, " variables from ", done.source));
     for (const auto& detail : done.details) say(detail);
     if (!done.warning.empty()) warn_of(text("checkpoint ", done.source, ": ", done.warning));

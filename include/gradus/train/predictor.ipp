@@ -1,6 +1,8 @@
 // The bodies of predictor.hpp.
 #pragma once
 #include <algorithm>
+#include <functional>
+#include <set>
 
 #include "../base/body.hpp"
 #include "../cpu/initialize.hpp"
@@ -28,7 +30,8 @@ GRADUS_BODY void predicted_model::load(const runnable& r, const predictor_option
     if (from_words<variable_attr>(r.graph.view.ints + r.at(p.variables[k]).attr).local != 0) remembered_.push_back(k);
   frozen_record frozen;
   frozen.find(r.graph.view);
-  const auto list_of = [&](std::string_view average) {
+  // `at` names the tensor of the checkpoint that a trainable variable is read from.
+  const auto list_of = [&](const std::function<std::string(const std::string&)>& at) {
     state_list list;
     list.scalar("global_step", step_);
     frozen.list_in(list);
@@ -38,7 +41,7 @@ GRADUS_BODY void predicted_model::load(const runnable& r, const predictor_option
       if (a.local != 0 || v.name == "global_step") continue;  // a checkpoint has that as the count of steps
       const extents dims = resolve(v.dims, 1);
       const bool averaged = o.use_averages && a.trainable != 0 && !kept(v.name, dims);
-      list.tensor(averaged ? text(v.name, average) : std::string(v.name), v.type, dims,
+      list.tensor(averaged ? at(std::string(v.name)) : std::string(v.name), v.type, dims,
                   values_.view(static_cast<std::size_t>(k)).mutable_bytes());
     }
     return list;
@@ -47,21 +50,48 @@ GRADUS_BODY void predicted_model::load(const runnable& r, const predictor_option
                             .fallback = o.restore_fallback,
                             .restore_newest = o.restore_newest,
                             .prefix = o.checkpoint_path.empty() ? o.checkpoint_basename : std::string()};
-  const auto restore = [&](std::string_view average) -> std::optional<restored> {
-    const state_list list = list_of(average);
+  const auto restore_by = [&](const std::function<std::string(const std::string&)>& at) -> std::optional<restored> {
+    const state_list list = list_of(at);
     if (o.checkpoint_path.empty()) return files.restore_latest(list, o.model_dir, how);
     return files.restore(list, o.checkpoint_path, how);
   };
+  const auto restore = [&](std::string_view average) {
+    return restore_by([average](const std::string& name) { return text(name, average); });
+  };
   // Training evaluates at one of these: a policy's average, or slot "x" of schedule_free_adamw.
+  constexpr std::string_view averages[] = {"/ExponentialMovingAverage", "/StochasticWeightAverage",
+                                           "/ScheduleFreeAdamW_1"};
+  // The groups of a `multi` may differ: then a variable is read from the one that the checkpoint has of it, and where
+  // there is none, training evaluates at the variable itself. Returns nothing if no variable has one.
+  const auto restore_mixed = [&]() -> std::optional<restored> {
+    const auto plain = restore_by([](const std::string& name) { return name; });
+    if (!plain) return std::nullopt;
+    std::set<std::string> names;
+    const opened_files file = files.read(plain->path, 1);
+    for (const record& r : file.result().content.records) names.insert(r.name);
+    bool any = false;
+    const state_list list = list_of([&](const std::string& name) {
+      for (const std::string_view average : averages)
+        if (names.contains(text(name, average))) return any = true, text(name, average);
+      return name;
+    });
+    if (!any) return std::nullopt;
+    return files.restore(list, plain->path, how);
+  };
   const auto found = [&] {
     try {
-      return restore("/ExponentialMovingAverage");
+      return restore(averages[0]);
     } catch (const not_found&) {
-      if (o.use_averages)
-        for (const std::string_view other : {"/StochasticWeightAverage", "/ScheduleFreeAdamW_1"}) try {
+      if (o.use_averages) {
+        for (const std::string_view other : std::span(averages).subspan(1)) try {
             return restore(other);
           } catch (const not_found&) {
           }
+        try {
+          if (const auto mixed = restore_mixed()) return mixed;
+        } catch (const error&) {
+        }
+      }
       throw;
     }
   }();

@@ -111,6 +111,10 @@ std::string data_ended(std::int64_t step, std::int64_t last, std::int64_t traine
                        std::string_view remedy = "rewind() them or add .repeat() to go on");
 // Returns the warning that a run is at or behind its last step when it begins.
 std::string stood_there(std::int64_t step, std::int64_t last);
+// The error of a call of train in a hook of another call.
+inline constexpr const char* trains_already =
+    "train: called while another call of train of this trainer is under way, as in a hook; call it when that one has "
+    "returned, or train another trainer";
 // Returns the warning that a signal or notice has ended training in an earlier call.
 std::string was_ended(std::int64_t step);
 // Returns the warning that accumulate has made no update in all steps until this one.

@@ -247,6 +247,7 @@ private:
       raise(status::invalid_argument,
             text("train: expected one of max_steps and steps above 0, found max_steps ", options.max_steps,
                  " and steps ", options.steps, "; give one, as in {.max_steps = 1000}"));
+    if (trains_) raise(status::failed_precondition, detail::trains_already);
     const std::shared_ptr<detail::held_directory> alone = has_files() ? loop_.hold() : nullptr;
     const detail::true_while training(trains_);
     ++restored_;
