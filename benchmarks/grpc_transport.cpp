@@ -154,8 +154,8 @@ private:
     transport_greeting greeted(std::span<const std::byte>, const transport_peer&) override { return {1, {}}; }
     void welcomed(std::uint32_t, std::span<const std::byte>) override {}
     void refused(std::uint32_t, const std::string&) override {}
-    void came(std::uint32_t node, std::span<const std::byte> f) override {
-      const auto& answer = f.size() == at->ask_.size() ? at->large_ : at->small_;
+    void came(std::uint32_t node, const received_frame& f) override {
+      const auto& answer = f.bytes.size() == at->ask_.size() ? at->large_ : at->small_;
       at->server_->send(node, std::array{std::span<const std::byte>(answer)});
     }
   };
@@ -167,7 +167,7 @@ private:
       std::fprintf(stderr, "%s\n", why.c_str());
       std::exit(1);
     }
-    void came(std::uint32_t, std::span<const std::byte>) override { at->came_.give(); }
+    void came(std::uint32_t, const received_frame&) override { at->came_.give(); }
   };
   const std::vector<std::byte> small_ = frame_of(small_bytes), large_ = frame_of(large_bytes),
                                ask_ = frame_of(small_bytes + 64);

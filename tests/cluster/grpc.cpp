@@ -59,10 +59,11 @@ public:
   void refused(std::uint32_t node, const std::string& why) override {
     change([&] { refusals[node].push_back(why); });
   }
-  void came(std::uint32_t node, std::span<const std::byte> frame) override {
-    CHECK(reinterpret_cast<std::uintptr_t>(frame.data()) % 64 == 0);
-    on_frame(node, frame);
-    change([&] { ++frames, bytes += frame.size(); });
+  void came(std::uint32_t node, const received_frame& frame) override {
+    CHECK(reinterpret_cast<std::uintptr_t>(frame.bytes.data()) % 64 == 0);
+    on_frame(node, frame.bytes);
+    if (frame.keeper != nullptr) kept.push_back(frame);
+    change([&] { ++frames, bytes += frame.bytes.size(); });
   }
   void change(const std::function<void()>& f) {
     std::lock_guard lock(m);
@@ -79,6 +80,7 @@ public:
   gradus::task_condition changed;
   std::vector<std::string> hellos;
   std::vector<transport_peer> peers;
+  std::vector<received_frame> kept;  // those that may be kept
   std::map<std::uint32_t, std::vector<std::string>> welcomes, refusals;
   std::size_t frames = 0, bytes = 0;
 };
@@ -230,6 +232,18 @@ TEST_CASE("frames of all sizes arrive on both sides, whole, in their order and a
   REQUIRE(client.told.until([&] { return client.told.frames == sent.size(); }));
   CHECK(at_server == sent);
   CHECK(at_client == sent);
+  // What is kept is as it was, whatever came after it.
+  const auto large = [](const auto& all) {
+    std::vector<std::vector<std::byte>> kept;
+    for (const auto& f : all)
+      if (f.size() >= 64 << 10) kept.push_back(f);
+    return kept;
+  };
+  for (notes* l : {&server.told, &client.told}) {
+    std::vector<std::vector<std::byte>> kept;
+    for (const received_frame& f : l->kept) kept.emplace_back(f.bytes.begin(), f.bytes.end());
+    CHECK(kept == large(sent));
+  }
   client.by->close(1);
   server.by->close(1);
   CHECK(server.by->counts().connections == 1);

@@ -119,7 +119,7 @@ private:
   void came(std::uint32_t node, std::span<const std::byte> frame) {
     if (told_ == nullptr) return;
     try {
-      told_.load()->came(node, frame);
+      told_.load()->came(node, {frame});
     } catch (const error&) {
       ++counts_.malformed;
     }

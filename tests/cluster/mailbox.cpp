@@ -67,6 +67,41 @@ TEST_CASE("a copy is whole, aligned, and its own") {
   CHECK(box.counts().taken == 3);
 }
 
+TEST_CASE(
+    "values with a keeper are not copied; it is kept until the message was handled, and lost with one that is lost") {
+  mailbox box(task_system{}, {}, {.bytes = 6000});
+  for (const std::size_t bytes : {std::size_t{3}, std::size_t{5000}}) {
+    auto one = std::make_shared<letter>(bytes);
+    const std::weak_ptr<letter> seen = one;
+    protocol_message m = one->m;
+    m.keeper = one;
+    box.put(m);
+    box.put(m);  // 10,000 bytes are more than there may be at a time
+    const std::byte* const at = one->first.data();
+    m = {};
+    one.reset();
+    CHECK(box.take(
+        [&](const protocol_message& got) {
+          CHECK(got.parts[0].bytes.data() == at);
+          CHECK((got.parts[0].name == "layer/w" && got.parts[1].name == "b" && got.ids[1] == contribution_id{4, 5, 6}));
+          CHECK_FALSE(got.is_lent);
+          CHECK(seen.use_count() == (bytes == 3 ? 2 : 1));
+        },
+        at_once));
+    while (box.take([](const protocol_message&) {}, at_once)) {
+    }
+    CHECK(seen.expired());
+  }
+  CHECK(box.counts().dropped == 1);
+  const auto late = std::make_shared<letter>(3);
+  protocol_message m = late->m;
+  m.keeper = late;
+  box.close();
+  box.put(m);
+  m.keeper.reset();
+  CHECK(late.use_count() == 1);
+}
+
 TEST_CASE("memory is used again, whatever comes first") {
   mailbox box(task_system{});
   const letter small(10), medium(5000), large(100000);

@@ -767,7 +767,7 @@ TEST_CASE("frames of a node's old connection and of its new one may come at the 
   std::vector<std::thread> connections;
   for (const std::size_t slices : {1u, 200u})
     connections.emplace_back([&, frame = frame_of(slices)] {
-      for (int i = 0; i < 200; ++i) told->came(1, frame);
+      for (int i = 0; i < 200; ++i) told->came(1, {frame});
     });
   for (auto& c : connections) c.join();
   // Whole messages, of one connection or the other.

@@ -22,7 +22,7 @@ struct sessions final : transport_told {
   }
   void welcomed(std::uint32_t, std::span<const std::byte>) override {}
   void refused(std::uint32_t, const std::string&) override {}
-  void came(std::uint32_t node, std::span<const std::byte>) override { came_from.push_back(node); }
+  void came(std::uint32_t node, const received_frame&) override { came_from.push_back(node); }
 };
 std::vector<std::byte> frame_of(std::span<const std::span<const std::byte>> pieces) {
   std::vector<std::byte> all;

@@ -110,7 +110,8 @@ public:
       wants_ = false;
       now_ = std::move(inbox_.front());
       inbox_.pop_front();
-      was_read(&now_);
+      const received_frame f{now_.bytes()};
+      was_read(&f);
     } else if (wants_ && (is_cut || is_half_)) {
       wants_ = false;
       was_read(nullptr);
@@ -185,9 +186,9 @@ struct notes final : transport_told {
   void refused(std::uint32_t node, const std::string& why) override {
     said.push_back(text("refused ", node, " ", why));
   }
-  void came(std::uint32_t node, std::span<const std::byte> frame) override {
+  void came(std::uint32_t node, const received_frame& frame) override {
     message_decoder in;
-    said.push_back(text("frame ", node, " ", in.decode(frame).head.sequence));
+    said.push_back(text("frame ", node, " ", in.decode(frame.bytes).head.sequence));
   }
 };
 void send(transport& by, std::uint32_t node, std::uint64_t sequence, std::size_t bytes = 0) {

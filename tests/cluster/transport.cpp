@@ -23,8 +23,8 @@ struct listening final : transport_told {
     told.push_back(text("welcome ", words(answer), " of ", node));
   }
   void refused(std::uint32_t node, const std::string& why) override { told.push_back(text(node, " refused: ", why)); }
-  void came(std::uint32_t node, std::span<const std::byte> frame) override {
-    told.push_back(text(words(frame), " from ", node));
+  void came(std::uint32_t node, const received_frame& frame) override {
+    told.push_back(text(words(frame.bytes), " from ", node));
   }
 };
 std::vector<std::byte> bytes(std::string_view s) {

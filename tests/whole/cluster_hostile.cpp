@@ -115,10 +115,10 @@ private:
     passage_->welcome();
   }
   void refused(std::uint32_t node, const std::string& why) override { told_->refused(node, why); }
-  void came(std::uint32_t node, std::span<const std::byte> frame) override {
+  void came(std::uint32_t node, const received_frame& frame) override {
     told_->came(node, frame);
     message_decoder decoder;
-    passage_->note(decoder.decode(frame).head);
+    passage_->note(decoder.decode(frame.bytes).head);
   }
 };
 struct watched {

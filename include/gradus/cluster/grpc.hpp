@@ -87,7 +87,7 @@ public:
     else if (in.Length() > (is_greeted_ ? most_ : std::min(most_, most_of_hello)))
       s.was_too_large(in.Length()), in.Clear();
     else
-      is_greeted_ = true, s.was_read(&gather());
+      pass(s);
   }
 
   // The first message is a hello, or its answer, of a peer that is not known yet.
@@ -115,27 +115,37 @@ public:
   ::grpc::ByteBuffer in, out;
 
 private:
-  // Returns the message in one piece of memory that begins at a multiple of 64 bytes; it is valid until the next call.
-  const frame_memory& gather() {
-    // One large frame does not hold its memory for as long as the connection lives.
-    constexpr std::size_t small = 4 << 20;
-    constexpr int many = 1000;
-    small_ones_ = gathered_.room() > small && gathered_.room() / 4 > in.Length() ? small_ones_ + 1 : 0;
-    if (small_ones_ > many) gathered_ = {}, small_ones_ = 0;
-    std::byte* to = gathered_.resize(in.Length()).data();
-    if (in.Dump(&slices_).ok())
-      for (const ::grpc::Slice& s : slices_)
-        if (s.size() > 0) std::memcpy(to, s.begin(), s.size()), to += s.size();
-    slices_.clear();
+  // From this size on the receiver may keep the frame's memory in place of a copy.
+  static constexpr std::size_t kept_bytes = 64 << 10;
+  // Copies the message into one piece of memory that begins at a multiple of 64 bytes.
+  void pass(frame_stream& s) {
+    is_greeted_ = true;
+    const std::size_t n = in.Length();
+    if (n < kept_bytes) {
+      gather_to(small_.resize(n).data());
+      const received_frame f{small_.bytes()};
+      return s.was_read(&f);
+    }
+    const auto one = std::make_shared<pooled_frame>(pool_, n);
+    gather_to(one->memory.data());
+    const received_frame f{one->memory.bytes(), one};
+    s.was_read(&f);
+  }
+  // Each slice is given back as soon as it is copied, so that a large message is not twice in memory.
+  void gather_to(std::byte* to) {
+    const bool has_slices = in.Dump(&slices_).ok();
     in.Clear();
-    return gathered_;
+    for (::grpc::Slice& s : slices_) {
+      if (has_slices && s.size() > 0) std::memcpy(to, s.begin(), s.size()), to += s.size();
+      s = ::grpc::Slice();
+    }
+    slices_.clear();
   }
 
   std::shared_ptr<frame_pool> pool_;
   const std::uint64_t most_;
   bool is_greeted_ = false;
-  int small_ones_ = 0;  // frames since the last large one
-  frame_memory gathered_;
+  frame_memory small_;
   std::vector<::grpc::Slice> slices_;
 };
 

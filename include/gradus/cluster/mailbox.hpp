@@ -60,7 +60,8 @@ public:
   ~mailbox();
 
   // Copies the message (ids, names, bytes; each slice begins at a multiple of 64 bytes) into memory that is used again:
-  // it allocates nothing once there were as many and as large messages before.
+  // it allocates nothing once there were as many and as large messages before. The bytes are not copied if the message
+  // has a keeper.
   void put(const protocol_message& m) { put(m, false); }
   // The same without copying the bytes of the parts: the sender must not change them until the message was taken and
   // handled, or `withdraw` has returned.
@@ -146,7 +147,7 @@ private:
   void handled(frame* one);
   frame* copy_of(const frame& lent);
   bool is_borrowed(std::uint32_t from) const { return from < borrowed_.size() && borrowed_[from] != 0; }
-  static void fill(frame& to, const protocol_message& m, bool lent);
+  static void fill(frame& to, const protocol_message& m, bool lent, bool copies);
 };
 
 }  // namespace gradus::detail

@@ -59,9 +59,9 @@ GRADUS_BODY std::unique_lock<std::mutex> mailbox::lock() const {
   return held;
 }
 
-GRADUS_BODY void mailbox::fill(frame& to, const protocol_message& m, bool lent) {
+GRADUS_BODY void mailbox::fill(frame& to, const protocol_message& m, bool lent, bool copies) {
   std::byte* at = to.memory != nullptr ? to.memory : to.small;
-  auto* const slices = reinterpret_cast<wire_slice*>(at + (lent ? 0 : mailboxes::value_bytes(m)));
+  auto* const slices = reinterpret_cast<wire_slice*>(at + (copies ? mailboxes::value_bytes(m) : 0));
   auto* const ids = reinterpret_cast<contribution_id*>(slices + m.parts.size());
   auto* names = reinterpret_cast<char*>(ids + m.ids.size());
   for (std::size_t i = 0; i < m.parts.size(); ++i) {
@@ -69,7 +69,7 @@ GRADUS_BODY void mailbox::fill(frame& to, const protocol_message& m, bool lent) 
     if (!s.name.empty()) std::memcpy(names, s.name.data(), s.name.size());
     s.name = {names, s.name.size()};
     names += s.name.size();
-    if (!lent) {
+    if (copies) {
       if (!s.bytes.empty()) std::memcpy(at, s.bytes.data(), s.bytes.size());
       s.bytes = {at, s.bytes.size()};
       at += mailboxes::aligned(s.bytes.size());
@@ -114,6 +114,7 @@ GRADUS_BODY mailbox::frame* mailbox::take_free(std::size_t needed) {
   return f;
 }
 GRADUS_BODY void mailbox::give_free(frame* one) {
+  one->message.keeper.reset();
   if (one->memory != nullptr || one->capacity == 0)
     free_large_.push_back(one);
   else
@@ -131,9 +132,11 @@ GRADUS_BODY bool mailbox::make_room(frame& one, std::size_t needed) {
 }
 
 GRADUS_BODY void mailbox::put(const protocol_message& m, bool lent) {
-  const std::size_t values = lent ? 0 : mailboxes::value_bytes(m), needed = values + mailboxes::table_bytes(m);
+  const bool copies = !lent && m.keeper == nullptr;
+  const std::size_t values = lent ? 0 : mailboxes::value_bytes(m);
+  const std::size_t needed = (copies ? values : 0) + mailboxes::table_bytes(m);
   std::unique_lock held = lock();
-  const std::uint64_t counted = needed > frame::small_bytes ? values : 0;
+  const std::uint64_t counted = needed > frame::small_bytes || !copies ? values : 0;
   const bool is_beyond =
       messages_ >= limits_.messages || (bytes_ != 0 && counted > limits_.bytes - std::min(bytes_, limits_.bytes));
   if (is_closed_ || (is_beyond && m.from != m.to)) {
@@ -147,7 +150,7 @@ GRADUS_BODY void mailbox::put(const protocol_message& m, bool lent) {
     const bool grows = needed > one->capacity;
     held.unlock();
     const bool has_room = make_room(*one, needed);
-    if (has_room) fill(*one, m, lent);
+    if (has_room) fill(*one, m, lent, copies);
     held.lock();
     if (grows) ++counts_.allocations;
     if (!has_room || is_closed_) {
@@ -156,7 +159,7 @@ GRADUS_BODY void mailbox::put(const protocol_message& m, bool lent) {
       return give_free(one);
     }
   } else {
-    fill(*one, m, lent);
+    fill(*one, m, lent, copies);
   }
   append(one);
   tell(held);
@@ -216,7 +219,8 @@ GRADUS_BODY mailbox::frame* mailbox::next(nanos until) {
   }
 }
 GRADUS_BODY void mailbox::handled(frame* one) {
-  if (!one->is_lent && one->memory == nullptr) {
+  one->message.keeper.reset();  // which may free much memory, so not under the mutex
+  if (!one->is_lent && one->memory == nullptr && one->bytes == 0) {
     one->next = std::exchange(spent_, one);
     return;
   }
@@ -295,7 +299,7 @@ GRADUS_BODY mailbox::frame* mailbox::copy_of(const frame& lent) {
   if (!make_room(*copy, needed)) return give_free(copy), nullptr;
   copy->is_lent = false, copy->bytes = needed > frame::small_bytes ? values : 0;
   bytes_ += copy->bytes;
-  fill(*copy, m, false);
+  fill(*copy, m, false, true);
   return copy;
 }
 GRADUS_BODY void mailbox::borrow(std::uint32_t from) {

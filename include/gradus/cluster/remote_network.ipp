@@ -341,11 +341,11 @@ GRADUS_BODY void remote_network::welcomed(std::uint32_t node, std::span<const st
 GRADUS_BODY void remote_network::refused(std::uint32_t node, const std::string& why) {
   close(text(nodes_.names[node], " at ", nodes_.addresses[node], " refuses ", nodes_.task, ": ", why));
 }
-GRADUS_BODY void remote_network::came(std::uint32_t node, std::span<const std::byte> frame) {
+GRADUS_BODY void remote_network::came(std::uint32_t node, const received_frame& frame) {
   if (port_of_sessions_.takes(node, frame)) return;
   peer& p = peers_[node];
   const std::lock_guard receiving(*p.receiving);
-  const protocol_message m = p.frames->decode(frame, nodes_.me);
+  protocol_message m = p.frames->decode(frame.bytes, nodes_.me);
   if (m.from != node)
     raise(status::permission_denied, text(nodes_.names[node], " has sent a message in the name of node ", m.from));
   bool is_refused = false;
@@ -379,7 +379,10 @@ GRADUS_BODY void remote_network::came(std::uint32_t node, std::span<const std::b
     }
     return;
   }
-  if (!is_refused) box_.put(m);
+  if (is_refused) return;
+  // A message with few values in a large frame does not hold the frame's memory.
+  if (payload_bytes(m.parts) >= frame.bytes.size() / 2) m.keeper = frame.keeper;
+  box_.put(m);
 }
 
 }  // namespace gradus::detail

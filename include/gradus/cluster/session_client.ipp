@@ -90,8 +90,8 @@ GRADUS_BODY void session_client::refused(std::uint32_t, const std::string& why) 
   refused_ = why;
   changed_.notify_all();
 }
-GRADUS_BODY void session_client::came(std::uint32_t, std::span<const std::byte> frame) {
-  session_frame f = keep_frame(frame, carrier_->limits());
+GRADUS_BODY void session_client::came(std::uint32_t, const received_frame& frame) {
+  session_frame f = keep_frame(frame.bytes, carrier_->limits());
   if (f.head.kind != message_kind::answer)
     raise(status::data_loss, text("a server of sessions has sent ", kind_name(f.head.kind)));
   const std::lock_guard lock(mutex_);

@@ -104,7 +104,7 @@ private:
   transport_greeting greeted(std::span<const std::byte> hello, const transport_peer& from) override;
   void welcomed(std::uint32_t, std::span<const std::byte>) override {}
   void refused(std::uint32_t, const std::string&) override {}
-  void came(std::uint32_t node, std::span<const std::byte> frame) override;
+  void came(std::uint32_t node, const received_frame& frame) override;
 
   void take(std::uint32_t node, session_frame f);
   void note(std::uint32_t node, const message_head& h);

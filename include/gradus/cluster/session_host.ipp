@@ -101,8 +101,8 @@ GRADUS_BODY transport_greeting session_host::greeted(std::span<const std::byte> 
   return g;
 }
 
-GRADUS_BODY void session_host::came(std::uint32_t node, std::span<const std::byte> frame) {
-  session_frame f = keep_frame(frame, carrier_->limits());
+GRADUS_BODY void session_host::came(std::uint32_t node, const received_frame& frame) {
+  session_frame f = keep_frame(frame.bytes, carrier_->limits());
   const message_head h = f.head;
   if (h.kind != message_kind::call || h.about == 0 || h.about > last_session_op)
     raise(status::data_loss, text("a client of sessions has sent ", kind_name(h.kind), " ", h.about));

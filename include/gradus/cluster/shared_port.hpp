@@ -25,7 +25,7 @@ public:
   bool greets(std::span<const std::byte> hello, const transport_peer& from, std::string_view task,
               transport_greeting& answer);
   // Returns whether this node is a client of sessions; then the frame is theirs.
-  bool takes(std::uint32_t node, std::span<const std::byte> frame);
+  bool takes(std::uint32_t node, const received_frame& frame);
 
 private:
   std::shared_mutex calling_;  // held during calls of sessions_

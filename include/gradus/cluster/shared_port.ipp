@@ -24,7 +24,7 @@ GRADUS_BODY bool shared_port::greets(std::span<const std::byte> hello, const tra
   return true;
 }
 
-GRADUS_BODY bool shared_port::takes(std::uint32_t node, std::span<const std::byte> frame) {
+GRADUS_BODY bool shared_port::takes(std::uint32_t node, const received_frame& frame) {
   if (node < first_session_node) return false;
   const std::shared_lock calling(calling_);
   if (sessions_ != nullptr) sessions_->came(node, frame);

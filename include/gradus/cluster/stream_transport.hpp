@@ -44,9 +44,10 @@ private:
   std::size_t size_ = 0, room_ = 0;
 };
 
-// Keeps the memory of frames that were sent for later frames, up to `most` bytes.
+// Keeps the memory of frames that were sent or received for later frames, up to `most` bytes.
 class frame_pool {
 public:
+  static constexpr std::size_t most_frames = 512;
   explicit frame_pool(std::uint64_t most) : most_(most) {}
   frame_memory take(std::size_t bytes);
   void give(frame_memory m);
@@ -55,6 +56,16 @@ private:
   std::mutex m_;
   std::vector<frame_memory> free_;
   std::uint64_t most_, held_ = 0;
+};
+
+// Memory of a pool, to which it returns with its last owner.
+struct pooled_frame {
+  frame_memory memory;
+  std::shared_ptr<frame_pool> pool;
+
+  pooled_frame(std::shared_ptr<frame_pool> of, std::size_t bytes) : memory(of->take(bytes)), pool(std::move(of)) {}
+  pooled_frame(const pooled_frame&) = delete;
+  ~pooled_frame() { pool->give(std::move(memory)); }
 };
 
 struct stream_end {
@@ -82,8 +93,8 @@ public:
   virtual void cancel() = 0;       // calls under way fail at once; may be called at any time
   virtual transport_peer peer() const = 0;
 
-  // The frame is valid until read() is called again. A null frame means that there are no more.
-  void was_read(const frame_memory* frame);
+  // A null frame means that there are no more.
+  void was_read(const received_frame* frame);
   // Called in place of was_read for a frame of more than the transport's frame_limit() bytes, or a hello that is too
   // large, which was not copied.
   void was_too_large(std::uint64_t bytes);
@@ -168,7 +179,7 @@ private:
   };
 
   void tend();
-  void came(frame_stream& s, const frame_memory& frame);
+  void came(frame_stream& s, const received_frame& frame);
   void hang_up_for(frame_stream& s, status kind, const std::string& why);  // hang_up(), and counts it
   void greet(frame_stream& s, std::span<const std::byte> hello);
   void welcome(frame_stream& s, std::span<const std::byte> answer);

@@ -40,12 +40,12 @@ GRADUS_BODY frame_memory frame_pool::take(std::size_t bytes) {
 }
 GRADUS_BODY void frame_pool::give(frame_memory m) {
   std::lock_guard lock(m_);
-  if (free_.size() >= 16 || held_ + m.room() > most_) return;
+  if (free_.size() >= most_frames || held_ + m.room() > most_) return;
   held_ += m.room();
   free_.push_back(std::move(m));
 }
 
-GRADUS_BODY void frame_stream::was_read(const frame_memory* frame) {
+GRADUS_BODY void frame_stream::was_read(const received_frame* frame) {
   if (frame != nullptr) return of_.came(*this, *frame);
   stream_transport::holding lock(of_.m_);
   of_.end(*this, {});
@@ -301,7 +301,7 @@ GRADUS_BODY void stream_transport::hang_up_for(frame_stream& s, status kind, con
   hang_up(s, {kind, why});
 }
 
-GRADUS_BODY void stream_transport::came(frame_stream& s, const frame_memory& frame) {
+GRADUS_BODY void stream_transport::came(frame_stream& s, const received_frame& frame) {
   bool is_first = false;
   {
     holding lock(m_);
@@ -316,15 +316,15 @@ GRADUS_BODY void stream_transport::came(frame_stream& s, const frame_memory& fra
 #endif
     if (is_first) {
       if (s.is_client_)
-        welcome(s, frame.bytes());
+        welcome(s, frame.bytes);
       else
-        greet(s, frame.bytes());
+        greet(s, frame.bytes);
     } else {
-      const std::uint64_t whole = decoder_.frame_bytes(frame.bytes());
-      if (whole != frame.size())
-        raise(status::data_loss,
-              text("malformed message: its head says that it has ", whole, " bytes, and ", frame.size(), " came"));
-      told_->came(s.node_, frame.bytes());
+      const std::uint64_t whole = decoder_.frame_bytes(frame.bytes);
+      if (whole != frame.bytes.size())
+        raise(status::data_loss, text("malformed message: its head says that it has ", whole, " bytes, and ",
+                                      frame.bytes.size(), " came"));
+      told_->came(s.node_, frame);
     }
 #if defined(__cpp_exceptions)
   } catch (const error& e) {

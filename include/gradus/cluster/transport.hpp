@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -29,6 +30,13 @@ struct transport_greeting {
   std::vector<std::byte> answer;
 };
 
+// A frame (wire.hpp) of a node. Its bytes are valid during the call that passes it, and if `keeper` is set, for as long
+// as a copy of that exists. Without one the memory is used again for the next frame.
+struct received_frame {
+  std::span<const std::byte> bytes;
+  std::shared_ptr<const void> keeper = {};
+};
+
 class transport_told {
 public:
   // Called when a peer has connected, with its hello. If the call throws an `error`, the peer is refused, and is sent
@@ -39,9 +47,9 @@ public:
   virtual void welcomed(std::uint32_t node, std::span<const std::byte> answer) = 0;
   // Called when one side has refused the other: there is no connection to the node any more, and none is tried.
   virtual void refused(std::uint32_t node, const std::string& why) = 0;
-  // Called with a frame (wire.hpp) of that node, which is valid during the call. If the call throws an `error`, the
-  // connection is closed, and the frame is counted.
-  virtual void came(std::uint32_t node, std::span<const std::byte> frame) = 0;
+  // Called with a frame of that node. If the call throws an `error`, the connection is closed, and the frame is
+  // counted.
+  virtual void came(std::uint32_t node, const received_frame& frame) = 0;
 
 protected:
   ~transport_told() = default;

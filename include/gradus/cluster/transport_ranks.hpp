@@ -123,7 +123,7 @@ private:
   transport_greeting greeted(std::span<const std::byte> hello, const transport_peer& from) override;
   void welcomed(std::uint32_t node, std::span<const std::byte> answer) override;
   void refused(std::uint32_t node, const std::string& why) override;
-  void came(std::uint32_t node, std::span<const std::byte> frame) override;
+  void came(std::uint32_t node, const received_frame& frame) override;
 };
 
 }  // namespace gradus::detail

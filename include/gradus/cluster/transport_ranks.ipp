@@ -261,10 +261,10 @@ GRADUS_BODY void transport_ranks::refused(std::uint32_t node, const std::string&
   const std::lock_guard lock(mutex_);
   end(text(nodes_.names[node], " at ", nodes_.addresses[node], " refuses ", nodes_.task, ": ", why));
 }
-GRADUS_BODY void transport_ranks::came(std::uint32_t node, std::span<const std::byte> frame) {
+GRADUS_BODY void transport_ranks::came(std::uint32_t node, const received_frame& frame) {
   if (port_of_sessions_.takes(node, frame)) return;
   message_decoder decoder(carrier_->limits());
-  const decoded_message& m = decoder.decode(frame);
+  const decoded_message& m = decoder.decode(frame.bytes);
   if (node >= peers_.size() || m.head.sender != node)
     raise(status::permission_denied, text("node ", node, " has sent a message in the name of node ", m.head.sender));
   const std::span<const std::byte> bytes = m.slices.empty() ? std::span<const std::byte>() : m.slices[0].bytes;

@@ -46,6 +46,29 @@ TEST_CASE("pieces and the rest are a push, in whatever order they came, as copie
   CHECK(all.size() == 0);
 }
 
+TEST_CASE("what holds the values of a push's pieces is handed over, and nothing of another's") {
+  pieces_ahead<> all;
+  const auto kept = std::make_shared<piece>("a", std::vector<float>{1, 2});
+  const piece copied("b", {3}), other("c", {4});
+  const contribution_id id{1, 7, 3};
+  CHECK(all.add(id, 0, kept->slices(), plenty, kept));
+  CHECK(all.add(id, 1, copied.slices(), plenty));
+  CHECK(all.add({0, 1, 1}, 0, other.slices(), plenty));
+  std::vector<wire_slice> whole;
+  REQUIRE(all.join(id, 2, {}, whole));
+  CHECK(whole[0].bytes.data() == kept->slice.bytes.data());
+  std::vector<std::shared_ptr<const void>> keepers;
+  all.hand_over(id, keepers);
+  CHECK(keepers.size() == 2);
+  CHECK(all.size() == 1);
+  // The memory of what was copied has moved with the owner, and is not used for another's.
+  CHECK(all.add({2, 1, 1}, 0, other.slices(), plenty));
+  CHECK(*reinterpret_cast<const float*>(whole[1].bytes.data()) == 3);
+  CHECK(kept.use_count() == 2);
+  keepers.clear();
+  CHECK(kept.use_count() == 1);
+}
+
 TEST_CASE("a later push's pieces take the place of an earlier one's, and what comes late is let be") {
   pieces_ahead<> all;
   piece a("a", {1}), b("b", {2});

@@ -40,8 +40,8 @@ TEST_CASE("a part that is lent lies where it was, until a copy takes its place")
   std::vector<float> g{1, 2, 3};
   std::string name = "w";
   const wire_slice slices[] = {{name, float32, 7, std::as_bytes(std::span(g))}};
-  m.stage({1, 2, 3}, 9, slices, true);
-  m.stage({2, 2, 3}, 9, slices, true);
+  m.stage({1, 2, 3}, 9, slices, 0, true);
+  m.stage({2, 2, 3}, 9, slices, 0, true);
   m.stage({1, 2, 4}, 9, slices);
   name = "x";
   part_memory::part* p = m.find({1, 2, 3});
@@ -57,6 +57,28 @@ TEST_CASE("a part that is lent lies where it was, until a copy takes its place")
   CHECK_FALSE(m.release({1, 2, 4}));
   CHECK(m.release({2, 2, 3}));
   CHECK_FALSE(m.release({2, 2, 3}));
+}
+
+TEST_CASE("values with a keeper stay where they are, and are kept until the part is released") {
+  part_memory m;
+  const float copied[] = {7};
+  auto kept = std::make_shared<std::vector<float>>(3, 2.0F);
+  std::string name = "w";
+  const wire_slice slices[] = {{"a", float32, 0, std::as_bytes(std::span(copied))},
+                               {name, float32, 0, std::as_bytes(std::span(*kept))}};
+  part_memory::part& p = m.stage({1, 2, 3}, 9, slices, 1);
+  p.keepers.push_back(kept);
+  name = "x";
+  CHECK(static_cast<const void*>(p.slices[0].bytes.data()) != copied);
+  CHECK(static_cast<const void*>(p.slices[1].bytes.data()) == kept->data());
+  CHECK((p.slices[0].name == "a" && p.slices[1].name == "w"));
+  CHECK(m.own(1) == 0);
+  const std::weak_ptr<std::vector<float>> seen = kept;
+  kept.reset();
+  CHECK_FALSE(seen.expired());
+  CHECK_FALSE(m.release({1, 2, 3}));
+  CHECK(seen.expired());
+  CHECK(m.stage({1, 2, 4}, 9, {}).keepers.empty());
 }
 
 TEST_CASE("a part is written down and read again") {

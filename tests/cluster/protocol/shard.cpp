@@ -344,6 +344,32 @@ TEST_CASE("a push whose pieces came ahead is whole, or is refused, so that it is
   CHECK(b.s.parts_staged() == 1);
 }
 
+TEST_CASE("a push that is kept where it came lies there until it is applied, also if pieces of it came ahead") {
+  bench b;
+  std::uint64_t sequence = 0;
+  for (const bool in_pieces : {false, true}) {
+    auto x = std::make_shared<double>(4);
+    const std::weak_ptr<double> seen = x;
+    const wire_slice g[] = {{"g", float64, 0, std::as_bytes(std::span(x.get(), 1))}};
+    const contribution_id first{0, 0, 0}, count{in_pieces ? 1U : 0U, 0, 0};
+    ++sequence;
+    if (in_pieces) b.s.receive({message_kind::ahead, 2, 1, 5, sequence, 0, {&first, 1}, g, false, x}, 0);
+    protocol_message push{message_kind::push, 2, 1, 5, sequence, 0, {&count, 1}, {}};
+    if (!in_pieces) push.parts = g, push.keeper = x;
+    b.s.receive(push, 0);
+    push.keeper.reset();
+    CHECK(b.s.parts_staged() == 1);
+    CHECK(x.use_count() == 2);
+    x.reset();
+    b.s.synced(b.out.records.size());
+    CHECK_FALSE(seen.expired());
+    b.decide(sequence, {{0, 5, sequence}});
+    CHECK(b.store.sum == 4 * static_cast<double>(sequence));
+    CHECK(seen.expired());
+    b.out.take();
+  }
+}
+
 TEST_CASE("a worker that flaps does not fill the memory") {
   bench b;
   for (std::uint64_t incarnation = 1; incarnation <= 50; ++incarnation) b.push(0, incarnation, 1, 1.0);

@@ -6,6 +6,8 @@
 #pragma once
 #include "../../base/build.hpp"
 
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include "parts.hpp"
@@ -21,10 +23,10 @@ public:
     return (std::uint64_t{1} << 20) + payload_bytes(values);
   }
 
-  // Copies piece `number` of the push `id`. Returns false, and does not keep it, if this worker's pieces would have
-  // more than most_bytes, or if its number is too large.
+  // Adds piece `number` of the push `id`, and copies it unless it has a keeper. Returns false, and does not keep it, if
+  // this worker's pieces would have more than most_bytes, or if its number is too large.
   bool add(const contribution_id& id, std::uint64_t number, std::span<const wire_slice> slices,
-           std::uint64_t most_bytes) {
+           std::uint64_t most_bytes, std::shared_ptr<const void> keeper = {}) {
     std::uint64_t bytes = bytes_of(slices);
     for (std::size_t i = 0; i < pieces_.size();) {
       const part_memory::part& p = pieces_.all()[i];
@@ -41,7 +43,8 @@ public:
       }
     }
     if (number >= most_pieces || bytes > most_bytes) return false;
-    pieces_.stage(id, number, slices);
+    auto& p = pieces_.stage(id, number, slices, keeper != nullptr ? 0 : slices.size());
+    if (keeper != nullptr) p.keepers.push_back(std::move(keeper));
     return true;
   }
   // Puts the slices of pieces 0 ... count - 1 of this push, and of the rest, which came with it, into `whole`. Returns
@@ -56,6 +59,15 @@ public:
       ++found;
     }
     return found == count;
+  }
+  // Drops the pieces of this worker; what holds the values of this push's pieces goes to `keepers`, unmoved.
+  void hand_over(const contribution_id& id, std::vector<std::shared_ptr<const void>>& keepers) {
+    for (part_memory::part& p : pieces_.all()) {
+      if (!is_same(p.id, id)) continue;
+      if (p.copied != 0) keepers.push_back(std::make_shared<const std::vector<std::byte>>(std::move(p.memory)));
+      keepers.insert(keepers.end(), p.keepers.begin(), p.keepers.end());
+    }
+    forget(id.worker);
   }
   // Drops the pieces of this worker.
   void forget(std::uint64_t worker) {

@@ -66,6 +66,7 @@
 
 #include <compare>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -118,6 +119,8 @@ struct protocol_message {
   // returned (protocol_outside). This is possible only within one process. False: they are valid during the call that
   // passes the message.
   bool is_lent = false;
+  // If this is set, the bytes of the parts are valid for as long as a copy of it exists.
+  std::shared_ptr<const void> keeper = {};
 };
 
 // Returns whether this is a message of a worker that has joined to the decider.

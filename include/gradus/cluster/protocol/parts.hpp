@@ -1,10 +1,12 @@
 // part_memory keeps the parts of updates on a shard until they are decided, each in memory of its own, since the
-// message that brought it is gone by then. Lent memory is not copied. Memory is used again, so after the first updates
-// none is allocated.
+// message that brought it is gone by then. Lent memory, and what has a keeper, is not copied. Memory is used again, so
+// after the first updates none is allocated.
 #pragma once
 #include "../../base/build.hpp"
 
 #include <algorithm>
+#include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -29,8 +31,10 @@ public:
     nanos since = 0, again = 0;          // the time since which it is here, and that of the next report
     std::uint64_t led = 0;               // the last report that began with it; 0: none has
     bool is_written = false, is_lent = false;
+    std::size_t copied = 0;         // slices whose values are in `memory`: the first ones
     std::vector<std::byte> memory;  // values, each at a multiple of 64 bytes from the beginning, and names
     std::vector<wire_slice> slices;
+    std::vector<std::shared_ptr<const void>> keepers;  // of the other slices' values
   };
   std::span<part> all() { return parts_; }
   std::span<const part> all() const { return parts_; }
@@ -67,8 +71,10 @@ public:
     return at;
   }
 
-  // Adds a part and copies it; of a lent part only the names are copied. The reference is valid until the next call.
-  part& stage(const contribution_id& id, std::uint64_t step, std::span<const wire_slice> from, bool is_lent = false) {
+  // Adds a part, and copies all names and the values of the first `copied` slices: the others are lent, or the caller
+  // adds what keeps them to `keepers`. The reference is valid until the next call.
+  part& stage(const contribution_id& id, std::uint64_t step, std::span<const wire_slice> from,
+              std::size_t copied = SIZE_MAX, bool is_lent = false) {
     if (free_.empty()) {
       parts_.emplace_back();
     } else {
@@ -78,7 +84,7 @@ public:
     part& p = parts_.back();
     p.id = id, p.step = step, p.record = 0, p.facts = {}, p.is_written = false, p.since = p.again = 0, p.led = 0;
     p.slices.assign(from.begin(), from.end());
-    p.is_lent = is_lent;
+    p.is_lent = is_lent, p.copied = std::min(copied, from.size());
     copy_into(p);
     return p;
   }
@@ -88,7 +94,7 @@ public:
     for (part& p : parts_) {
       if (!p.is_lent || p.id.worker != worker) continue;
       const std::vector<std::byte> names = std::exchange(p.memory, {});
-      p.is_lent = false, ++n;
+      p.is_lent = false, p.copied = p.slices.size(), ++n;
       copy_into(p);
     }
     return n;
@@ -98,6 +104,7 @@ public:
     for (std::size_t i = 0; i < parts_.size(); ++i)
       if (parts_[i].id == id) {
         const bool was_lent = parts_[i].is_lent;
+        parts_[i].keepers.clear();
         free_.push_back(std::move(parts_[i]));
         parts_.erase(parts_.begin() + static_cast<std::ptrdiff_t>(i));
         return was_lent;
@@ -156,7 +163,8 @@ private:
   static void copy_into(part& p) {
     const auto aligned = [](std::size_t n) { return (n + wire_alignment - 1) / wire_alignment * wire_alignment; };
     std::size_t bytes = 0, at = 0;
-    for (const wire_slice& s : p.slices) bytes += s.name.size() + (p.is_lent ? 0 : aligned(s.bytes.size()));
+    for (std::size_t i = 0; i < p.slices.size(); ++i)
+      bytes += p.slices[i].name.size() + (i < p.copied ? aligned(p.slices[i].bytes.size()) : 0);
     p.memory.resize(bytes);
     const auto copy = [&](const void* data, std::size_t n) {
       std::byte* to = p.memory.data() + at;
@@ -164,11 +172,10 @@ private:
       at += n;
       return to;
     };
-    if (!p.is_lent)
-      for (wire_slice& s : p.slices) {
-        s.bytes = {copy(s.bytes.data(), s.bytes.size()), s.bytes.size()};
-        at = aligned(at);
-      }
+    for (wire_slice& s : std::span(p.slices).first(p.copied)) {
+      s.bytes = {copy(s.bytes.data(), s.bytes.size()), s.bytes.size()};
+      at = aligned(at);
+    }
     for (wire_slice& s : p.slices)
       s.name = {reinterpret_cast<const char*>(copy(s.name.data(), s.name.size())), s.name.size()};
   }

@@ -220,7 +220,7 @@ private:
     const contribution_id id{o_.shape.worker_of(m.from), m.incarnation, m.sequence};
     const window_verdict known = window_.look(id);
     if (!has_begun() || (known != window_verdict::fresh && known != window_verdict::newer)) return;
-    if (!ahead_.add(id, m.ids[0].worker, m.parts, ahead_.most_beside(store_->values()))) ++counts_.full;
+    if (!ahead_.add(id, m.ids[0].worker, m.parts, ahead_.most_beside(store_->values()), m.keeper)) ++counts_.full;
   }
   void push(const protocol_message& m, nanos now) {
     if (!o_.shape.is_worker(m.from)) return ++counts_.forged, refuse(m, refusal_code::not_a_worker, 0);
@@ -264,10 +264,16 @@ private:
     // memory.
     if (parts_.count_of(id.worker) >= 2 * o_.width) return void(++counts_.full);
     window_.begin(id);
-    part& p = parts_.stage(id, m.about, parts, m.is_lent);
+    // Behind the message's own parts are those of the pieces, which already are in memory of this shard.
+    const bool is_copied = !m.is_lent && m.keeper == nullptr;
+    part& p = parts_.stage(id, m.about, parts, is_copied ? m.parts.size() : 0, m.is_lent);
     p.facts = facts;
+    if (m.keeper != nullptr) p.keepers.push_back(m.keeper);
     if (m.is_lent) out_->borrowed(m.from);
-    ahead_.forget(id.worker);
+    if (facts.pieces != 0)
+      ahead_.hand_over(id, p.keepers);
+    else
+      ahead_.forget(id.worker);
     p.since = now, p.again = now + o_.retry;
     record_.clear();
     if (out_->keeps_records()) {
