@@ -297,7 +297,8 @@ TEST_CASE("F17 a cancellation ends what waits, on both sides, and the queue is a
   CHECK(full.size() == 0);
 }
 
-TEST_CASE("F17 a close behind an enqueue of the same cancellation does not close, whichever of them hears of it first") {
+TEST_CASE(
+    "F17 a close behind an enqueue of the same cancellation does not close, whichever of them hears of it first") {
   fifo_queue q = floats(2);
   cancellation closing;
   blocking_options wait;
