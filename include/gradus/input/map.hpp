@@ -119,7 +119,7 @@ public:
       call(in_, out);
     } else {
       start();
-      while (failure_ == nullptr && !threads_->full() && next_in_flight()) threads_->put();
+      while (!threads_->full() && (failure_ == nullptr || !waiting_.empty()) && next_in_flight()) threads_->put();
       if (threads_->empty()) {
         if (failure_ != nullptr) std::rethrow_exception(std::exchange(failure_, nullptr));
         return false;
