@@ -157,6 +157,36 @@ TEST_CASE("a call that was stopped and goes on is waited for, as long as the ser
   CHECK(taken == 2);
 }
 
+TEST_CASE("a stop ends the wait for a server that is not there yet, or not there any more") {
+  hub h;
+  counting k;
+  remote_session_options o = quick();
+  o.connect_secs = o.silence_secs = 1e6, o.close_secs = 0.05;
+  cancellation stop;
+  detail::session_client nobody("loop://nowhere:1", "loop", looped{&h, "one"}.make({}), o);
+  const auto stopped = [&](detail::session_client& by) {
+    return message_of(status::aborted, [&] { by.call(detail::session_op::run, 7, 1, {}, {}, &stop); });
+  };
+  std::string said;
+  std::thread waits([&] { said = stopped(nobody); });
+  stop.cancel("enough", status::aborted);
+  waits.join();
+  CHECK(said == "enough");
+  // Its server dies while a run waits.
+  graph g;
+  graph_queue q(g, make_queue_spec(queue_kind::fifo, 8, {float32}, {.shapes = {{}}, .name = "q"}));
+  const value got = q.dequeue()[0];
+  const server here(looped{&h, "server"}, one_task);
+  const session_service there{here};
+  remote_session s(target, g, looped{&h, "two"}, o);
+  cancellation later;
+  std::thread runs([&] { said = message_of(status::aborted, [&] { s.run(got, {}, {.stop = &later}); }); });
+  h.cut("server");
+  later.cancel("it is over", status::aborted);
+  runs.join();
+  CHECK(said == "it is over");
+}
+
 TEST_CASE("the limits of the transport are those of calls and answers, and an error names them") {
   hub h;
   const detail::wire_limits narrow{.frame_bytes = 20'000};

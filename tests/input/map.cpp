@@ -77,6 +77,55 @@ TEST_CASE("an error comes in its turn, and the next element after it") {
   }
 }
 
+TEST_CASE("an error of the source comes behind the elements before it, for any number of threads, once or for ever") {
+  const auto told = [](auto&& d, int calls) {
+    std::string s;
+    datum e;
+    for (int i = 0; i < calls; ++i) try {
+        s += d.next(e) ? text(value_of(e), ' ') : std::string("end ");
+      } catch (const error& x) {
+        s += text('<', x.what(), "> ");
+      }
+    return s;
+  };
+  for (int bad = 0; bad < 9; ++bad) {
+    const auto torn = [bad](datum& e) {
+      if (value_of(e) == bad) raise(status::data_loss, "torn");
+    };
+    const auto odd = [bad](datum& e) {  // of map itself
+      if (value_of(e) == (bad + 3) % 9) raise(status::invalid_argument, "odd");
+      doubled(e);
+    };
+    for (const bool repeats : {false, true}) {
+      const auto source = [&]() -> any_dataset {
+        auto d = range_dataset(9).map(torn);
+        if (repeats) return d.prefetch(2);
+        return d;
+      };
+      const std::string serial = told(source().map(odd), 12);
+      for (const int threads : {1, 2, 4}) {
+        CHECK(told(source().map(odd, {.parallel = threads}), 12) == serial);
+        CHECK(told(source().map(odd, {.parallel = threads}).map(doubled, {.parallel = 2}), 12) ==
+              told(source().map(odd).map(doubled), 12));
+      }
+      // A rewind forgets the error, and a copy in the midst of it all goes on as the original.
+      auto d = source().map(odd, {.parallel = 3});
+      datum e;
+      for (int i = 0; i < 2; ++i) try {
+          d.next(e);
+        } catch (const error&) {
+        }
+      if (!repeats) {
+        auto copy = d;
+        const std::string expected = told(d, 12);
+        CHECK(told(copy, 12) == expected);
+      }
+      d.rewind();
+      CHECK(told(d, 2) == told(source().map(odd), 2));
+    }
+  }
+}
+
 TEST_CASE("a function with state of its own is declared") {
   auto d = range_dataset(3).map(doubled, {.stateful = true}).batch(2);
   std::vector<std::byte> at;

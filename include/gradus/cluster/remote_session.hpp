@@ -59,6 +59,7 @@ private:
     bool handed_out = false;  // by mutable_variable: its view may be written to before any call
   };
   mutable std::mutex mirror_;
+  mutable std::mutex exchange_;       // what was changed here is sent before the server's values are taken, or after it
   mutable std::vector<known> known_;  // in the order of variables()
   mutable bool may_differ_ = false;
   bool handed_out_ = false;  // one of them
@@ -73,6 +74,7 @@ private:
   detail::answered_call call_with(detail::session_op op, std::uint64_t seed, std::span<const fetch> fetches,
                                   std::span<const feed> feeds, const run_options& o, bool traced) const;
   void send_changes() const;
+  void send_changes_first() const;
 
   detail::run_lease lease_of(std::span<const fetch> fetches, std::span<const feed> feeds, const run_options& o,
                              run_metadata* meta) override;

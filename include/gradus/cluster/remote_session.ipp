@@ -123,7 +123,8 @@ GRADUS_BODY void remote_session::start_variables(std::uint64_t seed, std::span<c
 // ---- variables
 
 GRADUS_BODY void remote_session::look(std::span<const std::string_view> names) const {
-  send_changes();
+  const std::lock_guard alone(exchange_);
+  send_changes_first();
   detail::names_call said;
   std::vector<std::size_t> which;
   for (std::size_t i = 0; i < variables().size(); ++i) {
@@ -160,6 +161,11 @@ GRADUS_BODY void remote_session::will_change(const detail::resource_variable* fo
     if (variables()[i] == for_good) handed_out_ = known_[i].handed_out = true;
 }
 GRADUS_BODY void remote_session::send_changes() const {
+  const std::lock_guard alone(exchange_);
+  send_changes_first();
+}
+// Called with exchange_ locked.
+GRADUS_BODY void remote_session::send_changes_first() const {
   detail::write_call said;
   std::vector<std::span<const std::byte>> tensors;
   std::vector<std::pair<std::size_t, known>> before;

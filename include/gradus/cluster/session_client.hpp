@@ -27,7 +27,7 @@ struct remote_session_options {
   or_none<session_options> config = {};
   double connect_secs = 30;  // time to connect; then deadline_exceeded
   double silence_secs = 30;  // silence of the server while a call waits; then unavailable
-  double close_secs = 2;     // the same while a session is closed; then it ends without the server's answer
+  double close_secs = 2;     // the same while a session is closed, or after a stop; then it ends without an answer
   double retry_secs = 0.5;
   double alive_secs = 10;  // the interval at which an idle client sends `alive`
   task_system tasks = {};

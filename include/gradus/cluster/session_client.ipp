@@ -120,8 +120,30 @@ GRADUS_BODY answered_call session_client::call(session_op op, std::uint64_t sess
                                                cancellation* stop) {
   waiting mine;
   const double since = o_.tasks.elapsed();
+  bool is_stopped = false, wakes = false;
+  std::optional<cancellation::link> link;
+  if (stop != nullptr)
+    link.emplace(*stop, [&] {
+      const std::lock_guard here(mutex_);
+      wakes = true;
+      changed_.notify_all();
+    });
   std::unique_lock lock(mutex_);
-  changed_.wait_for(lock, o_.connect_secs, [&] { return is_welcome_ || !refused_.empty(); });
+  const struct unlinks {  // before the objects that the link's function uses are destroyed
+    std::optional<cancellation::link>& link;
+    std::unique_lock<std::mutex>& lock;
+    ~unlinks() {
+      if (lock.owns_lock()) lock.unlock();
+      link.reset();
+    }
+  } unlinks{link, lock};
+  // cancel() holds the mutex of `stop` while it calls links, which take this one.
+  const auto raise_stop = [&] {
+    lock.unlock();
+    raise(stop->kind(), stop->reason());
+  };
+  changed_.wait_for(lock, o_.connect_secs, [&] { return is_welcome_ || !refused_.empty() || wakes; });
+  if (!is_welcome_ && wakes) raise_stop();
   const auto check_refused = [&] {
     if (!refused_.empty())
       raise(status::failed_precondition, text("the server \"", target_, "\" refuses this client: ", refused_));
@@ -147,36 +169,20 @@ GRADUS_BODY answered_call session_client::call(session_op op, std::uint64_t sess
   } forgets{*this, lock, session, sequence};
   heard_ = std::max(heard_, o_.tasks.elapsed());
   const double patience = op == session_op::close ? o_.close_secs : o_.silence_secs;
-  bool is_stopped = false, wakes = false;
-  std::optional<cancellation::link> link;
-  if (stop != nullptr) {
-    lock.unlock();
-    link.emplace(*stop, [&] {
-      const std::lock_guard here(mutex_);
-      wakes = true;
-      changed_.notify_all();
-    });
-    lock.lock();
-  }
-  const struct unlinks {  // before the objects that the link's function uses are destroyed
-    std::optional<cancellation::link>& link;
-    std::unique_lock<std::mutex>& lock;
-    ~unlinks() {
-      if (lock.owns_lock()) lock.unlock();
-      link.reset();
-    }
-  } unlinks{link, lock};
   mine.is_asked_again = true;
+  double stopped_at = 0;
   for (;;) {
     if (mine.is_answered) break;
     check_refused();
     if (wakes && !is_stopped) {
-      is_stopped = true;
+      is_stopped = true, stopped_at = o_.tasks.elapsed();
       lock.unlock();
       send(session_op::cancel, session, sequence, {}, {});
       lock.lock();
       continue;
     }
+    // A call that was stopped waits for its answer as long as the server is there.
+    if (is_stopped && o_.tasks.elapsed() - std::max(heard_, stopped_at) > o_.close_secs) raise_stop();
     if (o_.tasks.elapsed() - heard_ > patience)
       raise(status::unavailable,
             text("the server \"", target_, "\" has been silent for ", patience,
@@ -203,10 +209,7 @@ GRADUS_BODY answered_call session_client::call(session_op op, std::uint64_t sess
                "long; make another session"));
   a.said = said_in<session_answer>(a.frame);
   if (code != 0) {
-    if (is_stopped && code == static_cast<std::uint64_t>(status::cancelled)) {
-      lock.unlock();  // cancel() holds the mutex of `stop` while it calls links, which take this one
-      raise(stop->kind(), stop->reason());
-    }
+    if (is_stopped && code == static_cast<std::uint64_t>(status::cancelled)) raise_stop();
     const auto known = static_cast<std::uint64_t>(status::unauthenticated);
     raise(code <= known ? static_cast<status>(code) : status::unknown, a.said.why);
   }

@@ -172,6 +172,7 @@ GRADUS_BODY void session_host::take(std::uint32_t node, session_frame f) {
   std::uint64_t code = 0;
   std::vector<std::byte> answer;
   bool wants_thread = false;
+  std::string no_thread;
   {
     const std::lock_guard lock(mutex_);
     if (ended_) return;
@@ -209,11 +210,20 @@ GRADUS_BODY void session_host::take(std::uint32_t node, session_frame f) {
     if (wants_thread) {
       try {
         crew_.push_back(tasks_.start("a server of sessions", "raise the limit of threads", [this] { work(); }));
-      } catch (const error&) {
-        if (crew_.empty()) throw;  // the other threads will make the call
+      } catch (const error& e) {
+        if (crew_.empty()) {  // else the other threads will make the call
+          no_thread = e.what();
+          served& of = *jobs_.back().of;
+          --of.at_work, bytes_ -= jobs_.back().what->bytes;
+          of.calls.erase(h.sequence);
+          jobs_.pop_back();
+        }
       }
     }
   }
+  if (!no_thread.empty())
+    return refuse(node, h, status::resource_exhausted,
+                  text("the server \"", target(), "\" has no thread for its first call: ", no_thread));
   if (!too_much.empty())
     return refuse(node, h, status::resource_exhausted,
                   text("the server \"", target(), "\" takes no more: ", too_much, " of session_limits"));

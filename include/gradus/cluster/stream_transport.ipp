@@ -144,8 +144,9 @@ GRADUS_BODY void stream_transport::send(std::uint32_t node, std::span<const std:
   holding lock(m_);
   s->waiting_ -= bytes;  // enqueue counts it again
   enqueue(*s, std::move(frame), lock);
-  if (live_.contains(s)) return;
-  over_.push_back(std::move(s));  // it has ended meanwhile, and this thread may be one of the stream's
+  // This thread may be one of the stream's, which must not destroy it; so it does not keep the last reference.
+  if (live_.contains(s)) return s.reset();
+  over_.push_back(std::move(s));  // it has ended meanwhile
   changed_.notify_all();
 }
 

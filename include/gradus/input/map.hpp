@@ -14,6 +14,7 @@
 #include <deque>
 #include <exception>
 #include <mutex>
+#include <utility>
 
 #include "../base/tasks.hpp"
 #include "unit_stage.hpp"
@@ -91,13 +92,15 @@ public:
         spec_(o.spec_),
         f_(o.f_),
         how_(o.how_),
-        waiting_(o.waiting_) {
+        waiting_(o.waiting_),
+        failure_(o.failure_) {
     if (o.in_flight() == 0) return;
     std::vector<std::byte> at;
     position_writer to(at);
     o.write(to);
     position_reader from(at, true);
     read(from);
+    failure_ = o.failure_;
   }
   mapped_dataset& operator=(const mapped_dataset& o) {
     mapped_dataset copy(o);
@@ -116,8 +119,11 @@ public:
       call(in_, out);
     } else {
       start();
-      while (!threads_->full() && next_in(threads_->next_place())) threads_->put();
-      if (threads_->empty()) return false;
+      while (!threads_->full() && (failure_ == nullptr || !waiting_.empty()) && next_in_flight()) threads_->put();
+      if (threads_->empty()) {
+        if (failure_ != nullptr) std::rethrow_exception(std::exchange(failure_, nullptr));
+        return false;
+      }
       threads_->take(out);
     }
     detail::check_unit(out, spec_, Batched, "map's function");
@@ -177,6 +183,19 @@ private:
     waiting_.pop_front();
     return true;
   }
+  // An error of the source comes behind the elements that are in flight.
+  bool next_in_flight() {
+#if defined(__cpp_exceptions)
+    try {
+#endif
+      return next_in(threads_->next_place());
+#if defined(__cpp_exceptions)
+    } catch (...) {
+      failure_ = std::current_exception();
+      return false;
+    }
+#endif
+  }
   std::size_t in_flight() const { return threads_ == nullptr ? 0 : threads_->in_flight(); }
   void start() {
     if (threads_ != nullptr) return;
@@ -186,6 +205,7 @@ private:
   }
   void drop() {
     waiting_.clear();
+    failure_ = nullptr;
     if (threads_ != nullptr) threads_->drop();
   }
 
@@ -193,8 +213,9 @@ private:
   components spec_;
   function f_;
   map_options how_;
-  datum in_;                   // a buffer
-  std::deque<datum> waiting_;  // elements from a position, which come before the source's next
+  datum in_;                    // a buffer
+  std::deque<datum> waiting_;   // elements from a position, which come before the source's next
+  std::exception_ptr failure_;  // of the source, which has its turn behind the elements in flight
   std::unique_ptr<detail::map_threads> threads_;
 };
 
