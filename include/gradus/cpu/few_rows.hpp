@@ -234,8 +234,8 @@ struct few_rows {
 
   // Returns whether the columns leave much of their registers empty, and there are enough rows.
   static bool fits_columns(const matrix_product<T>& g) {
-    return !g.a.transposed && g.n > 1 && (g.n <= width / 2 || (!reads_parts<N> && g.n < 16 && g.n % width != 0)) &&
-           g.m >= 2 * width && g.k >= 16;
+    return g.n > 1 && (g.n <= width / 2 || (!reads_parts<N> && g.n < 16 && g.n % width != 0)) && g.m >= 2 * width &&
+           g.k >= 16;
   }
   // Computes a product of few columns: they are the rows of the transposed product, at most six at a time.
   template <class E>
@@ -249,7 +249,8 @@ struct few_rows {
           for (std::int64_t j = first; j < last; ++j)
             g.c[i * g.stride + j] = e(one(from[j - first][i - begin]), g.row + i, g.column + j, std::size_t{1}).v;
       };
-      all_panels<true>(last - first, w, g.m, panel_taker(store));
+      const panel_taker put(store);
+      g.a.transposed ? all_panels<false>(last - first, w, g.m, put) : all_panels<true>(last - first, w, g.m, put);
     }
   }
 };
