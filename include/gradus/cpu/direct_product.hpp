@@ -92,27 +92,9 @@ struct direct_product {
   template <class E>
   [[gnu::noinline]] void run_all_dots(const E& e) const {
     if constexpr (vectors::possible)
-      if (g.n == 1 || g.b.transposed) return run_many_dots(e);
+      if (g.n == 1 || g.b.transposed)
+        return vectors::trees(g, [&](T x, std::int64_t i, std::int64_t j) { put(one(x), i, j, e); });
     run_dots<false>(e);
-  }
-  // Does the same for a column, or a row of op(b) transposed: the numbers of the matrix along k are adjacent, or those
-  // of many sums are.
-  template <class E>
-  void run_many_dots(const E& e) const {
-    const bool column = g.n == 1;
-    const matrix_operand<T>& y = column ? g.a : g.b;
-    const bool along = column ? !y.transposed : y.transposed;
-    const T* const x = column ? g.b.at : g.a.at;
-    const std::int64_t sums = column ? g.m : g.n, most = along ? width : vectors::most_trees;
-    alignas(64) T some[static_cast<std::size_t>(vectors::most_trees)];
-    for (std::int64_t i = 0; i < sums; i += most) {
-      const std::int64_t count = sums - i < most ? sums - i : most;
-      if (along)
-        vectors::trees_along(some, count, x, y.at + i * y.stride, y.stride, g.k);
-      else
-        vectors::trees_across(some, count, x, 1, y.at + i, y.stride, g.k);
-      for (std::int64_t r = 0; r < count; ++r) put(one(some[r]), column ? i + r : 0, column ? 0 : i + r, e);
-    }
   }
 
   // Computes a few numbers that are not dots, inlined into the kernel of this very shape. Returns false where it
@@ -264,6 +246,11 @@ struct direct_product {
   template <class E>
   void row_of_chains(const E& e) const {
     vectors::chains(g.c, g.n, g.a.at, g.a.step(), g.b.at, g.b.stride, g.k);
+    finish_row(e);
+  }
+  // Applies the epilogue to a row of finished sums in memory.
+  template <class E>
+  void finish_row(const E& e) const {
     if constexpr (!std::is_same_v<E, as_is>)
       for (std::int64_t j = 0; j < g.n; j += width) {
         const auto some = static_cast<std::size_t>(g.n - j < width ? g.n - j : width);
@@ -302,6 +289,31 @@ struct direct_product {
       for (; j < g.n; j += narrow) panel<plan::wide - 1, parts, Rows>(j, g.n - j < narrow ? g.n - j : narrow, e);
   }
 
+  // Returns whether the result is by far the largest of the three matrices.
+  bool is_shallow() const { return g.k <= vectors::most_terms && g.m >= vectors::results && g.n >= 128; }
+  // Computes such a product row by row, so that the result is written in the order of memory.
+  template <class E>
+  [[gnu::noinline]] void shallow(const E& e) const {
+    alignas(64) T packed[static_cast<std::size_t>(depth * 2 * width)];
+    const std::int64_t most = g.b.transposed ? depth * 2 * width / vectors::most_terms : g.n;
+    for (std::int64_t j = 0; j < g.n; j += most) {
+      matrix_product<T> some = g.part(0, g.m, j, g.n - j < most ? g.n : j + most);
+      if (g.b.transposed) {
+        const std::int64_t columns = (some.n + width - 1) / width * width;
+        pack_columns<N>(packed, columns, some.b, 0, some.n, 0, g.k);
+        some.b = {packed, columns, false};
+      }
+      std::int64_t i = 0;
+      for (; i + vectors::results <= g.m; i += vectors::results) {
+        vectors::few_terms(some.c + i * some.stride, some.stride, some.n, some.a.at + i * some.a.row(), some.a.row(),
+                           some.a.step(), some.b.at, some.b.stride, g.k);
+        for (std::int64_t h = i; h < i + vectors::results; ++h)
+          direct_product{some.part(h, h + 1, 0, some.n)}.finish_row(e);
+      }
+      for (; i < g.m; ++i) direct_product{some.part(i, i + 1, 0, some.n)}.row_of_chains(e);
+    }
+  }
+
   template <std::int64_t Rows, std::int64_t Columns, class E>
   GRADUS_INLINE void one_tile(std::int64_t steps, const E& e) const {
     tile_work<T> w = work(0, Columns);
@@ -330,6 +342,8 @@ struct direct_product {
       if ((Rows <= 1 || g.b.transposed) && few::fits_rows(g)) return few::run_rows(g, e);
     if constexpr (few::possible && Columns < 16)
       if (few::fits_columns(g)) return few::run_columns(g, e);
+    if constexpr (vectors::possible && Rows != 1)
+      if (is_shallow()) return shallow(e);
     if constexpr (Columns > 0)
       known_columns<(Rows <= 128 ? Rows : 0), Columns>(e);
     else

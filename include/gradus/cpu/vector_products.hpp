@@ -26,7 +26,7 @@ struct vector_products {
 
   // Computes to[q] = to[q] + x[0] y[q] + x[step] y[stride + q] + ... of Rows rows, q < n, from 0 where `first`. The
   // rows that come next lie `ahead` further.
-  template <int Rows>
+  template <int Rows, bool Next = false>
   [[gnu::noinline]] static void add_rows(T* to, std::int64_t n, const T* x, std::int64_t step, const T* y,
                                          std::int64_t stride, std::int64_t ahead, bool first) {
     N by[std::size_t{Rows}];
@@ -37,7 +37,7 @@ struct vector_products {
       N sums[std::size_t{registers}];
       for (int i = 0; i < registers; ++i) sums[i] = first ? N(T(0)) : N::load(to + q + i * width);
       for (int r = 0; r < Rows; ++r) {
-        if constexpr (!has_wide) __builtin_prefetch(row[r] + q + ahead);
+        if constexpr (Next && !has_wide) __builtin_prefetch(row[r] + q + ahead);
         for (int i = 0; i < registers; ++i) sums[i] = fma(by[r], N::load(row[r] + q + i * width), sums[i]);
       }
       for (int i = 0; i < registers; ++i) sums[i].store(to + q + i * width);
@@ -54,6 +54,17 @@ struct vector_products {
   static bool fits_chains(const matrix_product<T>& g) {
     return g.m == 1 && !g.b.transposed && g.n > 4 * width && g.n % (8 * width) != 0;
   }
+  // Computes chains of at most most_terms terms, of `results` rows of x at a time: the rows of x and of the result lie
+  // `row` and `to_row` apart.
+  static constexpr std::int64_t most_terms = 3, results = has_wide ? 4 : 2;
+  static void few_terms(T* to, std::int64_t to_row, std::int64_t n, const T* x, std::int64_t row, std::int64_t step,
+                        const T* y, std::int64_t stride, std::int64_t k) {
+    switch (k) {
+    case 1: return terms<1>(to, to_row, n, x, row, step, y, stride);
+    case 2: return terms<2>(to, to_row, n, x, row, step, y, stride);
+    default: return terms<3>(to, to_row, n, x, row, step, y, stride);
+    }
+  }
   // Computes chains: to[q] = the sum over p < k of x[p * step] y[p * stride + q], q < n; k is at least 1.
   [[gnu::noinline]] static void chains(T* to, std::int64_t n, const T* x, std::int64_t step, const T* y,
                                        std::int64_t stride, std::int64_t k);
@@ -68,7 +79,54 @@ struct vector_products {
   [[gnu::noinline]] static void trees_along(T* to, std::int64_t n, const T* x, const T* y, std::int64_t stride,
                                             std::int64_t k);
 
+  // Computes all the trees of a column, or of a row of op(b) transposed: put(sum, row, column).
+  template <class Put>
+  static void trees(const matrix_product<T>& g, const Put& put) {
+    const bool column = g.n == 1, along = column ? !g.a.transposed : g.b.transposed;
+    const matrix_operand<T>& y = column ? g.a : g.b;
+    const T* const x = column ? g.b.at : g.a.at;
+    const std::int64_t sums = column ? g.m : g.n, parts = (sums + most_trees - 1) / most_trees;
+    const std::int64_t most = along ? width : ((sums + parts - 1) / parts + width - 1) / width * width;
+    alignas(64) T some[static_cast<std::size_t>(most_trees)];
+    for (std::int64_t i = 0; i < sums; i += most) {
+      const std::int64_t count = sums - i < most ? sums - i : most;
+      if (along)
+        trees_along(some, count, x, y.at + i * y.stride, y.stride, g.k);
+      else
+        trees_across(some, count, x, 1, y.at + i, y.stride, g.k);
+      for (std::int64_t r = 0; r < count; ++r) put(some[r], column ? i + r : 0, column ? 0 : i + r);
+    }
+  }
+
 private:
+  template <int Terms>
+  [[gnu::noinline]] static void terms(T* to, std::int64_t to_row, std::int64_t n, const T* x, std::int64_t row,
+                                      std::int64_t step, const T* y, std::int64_t stride) {
+    N by[std::size_t{results}][std::size_t{Terms}];
+    for (std::int64_t h = 0; h < results; ++h)
+      for (int p = 0; p < Terms; ++p) by[h][p] = N(x[h * row + p * step]);
+    const auto some = [&]<int Registers>(std::int64_t q, auto load, auto store) __attribute__((always_inline)) {
+      N sums[std::size_t{results}][std::size_t{Registers}];
+      for (auto& of_row : sums)
+        for (N& sum : of_row) sum = N(T(0));
+      for (int p = 0; p < Terms; ++p)
+        for (int i = 0; i < Registers; ++i) {
+          const N from = load(y + p * stride + q + i * width);
+          for (std::int64_t h = 0; h < results; ++h) sums[h][i] = fma(by[h][p], from, sums[h][i]);
+        }
+      for (std::int64_t h = 0; h < results; ++h)
+        for (int i = 0; i < Registers; ++i) store(sums[h][i], to + h * to_row + q + i * width);
+    };
+    const auto load = [](const T* from) __attribute__((always_inline)) { return N::load(from); };
+    const auto store = [](N sum, T * at) __attribute__((always_inline)) { sum.store(at); };
+    std::int64_t q = 0;
+    for (; q + 2 * width <= n; q += 2 * width) some.template operator()<2>(q, load, store);
+    if (q + width <= n) some.template operator()<1>(q, load, store), q += width;
+    if (const auto rest = static_cast<std::size_t>(n - q); rest > 0)
+      some.template operator()<1>(
+          q, [&](const T* from) __attribute__((always_inline)) { return N::load_partial(from, rest); },
+          [&](N sum, T * at) __attribute__((always_inline)) { sum.store_partial(at, rest); });
+  }
   static constexpr int block = sum_block<N>::lanes, together = has_wide ? 8 : 4;
 #if GRADUS_SIMD && GRADUS_SHUFFLES
   // Returns the sums of halves of runs of 2 * Half lanes, those of a before those of b.
@@ -102,7 +160,7 @@ void vector_products<T, A>::chains(T* to, std::int64_t n, const T* x, std::int64
                                    std::int64_t stride, std::int64_t k) {
   std::int64_t p = 0;
   for (; p + rows <= k; p += rows)
-    add_rows<rows>(to, n, x + p * step, step, y + p * stride, stride, rows * stride, p == 0);
+    add_rows<rows, true>(to, n, x + p * step, step, y + p * stride, stride, rows * stride, p == 0);
   for (; p < k; ++p) add_rows<1>(to, n, x + p * step, step, y + p * stride, stride, 0, p == 0);
 }
 
@@ -113,21 +171,26 @@ void vector_products<T, A>::trees_across(T* to, std::int64_t n, const T* x, std:
   alignas(64) T lane[std::size_t{block}][static_cast<std::size_t>(most_trees)];
   for (std::int64_t p0 = 0; p0 < k; p0 += run) {
     const std::int64_t p1 = k - p0 < run ? k : p0 + run;
-    const auto add = [&]<int Rows>(std::int64_t p, std::int64_t lanes) {
-      for (std::int64_t c = 0; c < lanes; ++c)
-        add_rows<Rows>(lane[c], n, x + (p + c) * step, block * step, y + (p + c) * stride, block * stride, stride,
-                       p == p0);
-    };
     std::int64_t p = p0;
-    for (; p + rows * block <= p1; p += rows * block) add.template operator()<rows>(p, block);
-    for (; p + block <= p1; p += block) add.template operator()<1>(p, block);
-    if (p < p1) add.template operator()<1>(p, p1 - p);
+    const auto add = [&]<int Rows>(std::int64_t c) {
+      add_rows<Rows, (Rows > 2)>(lane[c], n, x + (p + c) * step, block * step, y + (p + c) * stride, block * stride,
+                                 stride, p == p0);
+    };
+    for (; p1 - p > 4 * block; p += rows * block)
+      for (std::int64_t c = 0; c < block; ++c) add.template operator()<rows>(c);
+    for (std::int64_t c = 0; c < block && c < p1 - p; ++c) switch ((p1 - p - c + block - 1) / block) {
+      case 1: add.template operator()<1>(c); break;
+      case 2: add.template operator()<2>(c); break;
+      case 3: add.template operator()<3>(c); break;
+      default: add.template operator()<4>(c);
+      }
+    const std::int64_t rest = (p1 - p0) % block;
     for (std::int64_t q = 0; q < n; q += width) {
       N sum[std::size_t{block}];
       for (int c = 0; c < block; ++c) {
         sum[c] = N::load(lane[c] + q);
         // The last block is padded with zeros.
-        if (p < p1 && c >= p1 - p) sum[c] = p == p0 ? N(T(0)) : sum[c] + N(T(0));
+        if (rest > 0 && c >= rest) sum[c] = p1 - p0 < block ? N(T(0)) : sum[c] + N(T(0));
       }
       for (int half = block / 2; half > 0; half /= 2)
         for (int c = 0; c < half; ++c) sum[c] = sum[c] + sum[c + half];
