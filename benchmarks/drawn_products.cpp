@@ -12,6 +12,9 @@
 // apart for shapes with ten registers of results or more, and for the rest, whose few sums wait for one another. For
 // those the share of the bound is shown as well: the latency of the FMAs of one sum (k, or k / 16 where sums are trees:
 // n = 1, or m = 1 and n <= 16), or all FMAs at the peak if that takes longer. Then come the ten worst shapes.
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // g++ 12 says it of its own AVX-512 functions, in Eigen
+#endif
 #include <gradus/cpu/matmul.hpp>
 #include <gradus/tensor/tensor.hpp>
 
