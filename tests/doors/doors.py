@@ -61,6 +61,7 @@ if way == "forms":
         symbols = run(["nm", "-C", "--defined-only", own]).splitlines()
         problems += [f"a program's own file has {s.split(' ', 2)[2][:200]}" for s in symbols
                      if re.search(r"::detail::(infer|grad|lower)_\w+\(|few_rows<(float|double), [^>]*fast>::(panels|sums|all_panels)<|"
+                                  r"vector_products<(float|double), [^>]*fast>::(add_rows|chains|trees_across|trees_along)\b|"
                                   r"::shared_dots<|::initialize_variable\(", s)]
         if not any("::train" in s for s in symbols):
             problems.append("the symbols of a program's own file were not read")

@@ -7,6 +7,7 @@
 #include "gemm.hpp"
 #include "kernel.hpp"
 #include "sums.hpp"
+#include "vector_products.hpp"
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
@@ -18,6 +19,8 @@ struct direct_product {
   static constexpr std::int64_t depth = 256;                // of a packed panel of op(b), at most two registers wide
   static constexpr int row_registers = 2 * tile_registers;  // of the tile of a single row
   static constexpr std::int64_t row_columns = row_registers * width;
+
+  using vectors = vector_products<T, A>;
 
   matrix_product<T> g;
 
@@ -88,6 +91,9 @@ struct direct_product {
   }
   template <class E>
   [[gnu::noinline]] void run_all_dots(const E& e) const {
+    if constexpr (vectors::possible)
+      if (g.n == 1 || g.b.transposed)
+        return vectors::trees(g, [&](T x, std::int64_t i, std::int64_t j) { put(one(x), i, j, e); });
     run_dots<false>(e);
   }
 
@@ -156,7 +162,7 @@ struct direct_product {
     // rounded down to a multiple of four.
     constexpr bool known = Rows != 0 && !(Registers == 1 && tiles_down > 1 && even <= 8);
     constexpr int tall = known ? even : Rows == 0 ? most : most / 4 * 4;
-    constexpr int less = known ? tall - 1 : (Registers > 2 || most >= 8 ? 4 : 2);
+    constexpr int less = known ? tall - 1 : lower_tile_rows(Registers);
     constexpr std::int64_t tall_tiles = known ? Rows - tiles_down * less : 0;
     std::int64_t i = 0;
     tile_work<T> first = w;
@@ -164,19 +170,32 @@ struct direct_product {
       first.tall = tall_tiles * tall;
       i = tiles<N, tall, Registers, Part>::down(first, i, e);
     } else if (w.tall >= tall) {
-      if constexpr (!known) {  // leaves rows for one or two lower tiles if fewer single rows are then left
-        std::int64_t lower = 0;
-        for (int many = 1; many < 3; ++many)
-          if (const std::int64_t rest = w.tall - many * less; rest >= 0 && rest % tall < (w.tall - lower) % tall)
-            lower = many * less;
-        first.tall = w.tall - lower;
-      }
+      if constexpr (!known) first.tall = rows_in_tall<tall, less, Registers>(w.tall);
       i = tiles<N, tall, Registers, Part>::down(first, i, e);
     }
     if constexpr (!known || tall_tiles < tiles_down)
-      if (w.tall - i >= less) i = tiles<N, less, Registers, Part>::down(w, i, e);
+      if (w.tall > i && w.tall >= less) i = tiles<N, less, Registers, Part>::down(w, i, e);
+    if constexpr (!known && N::width > 1)
+      if (w.tall > i && w.tall >= less / 2) i = tiles<N, less / 2, Registers, Part>::down(w, i, e);
     if constexpr (tall > 1)
       if (w.tall > i) tiles<N, 1, Registers, Part>::down(w, i, e);
+  }
+  // Returns how many of the rows, at least `tall`, tiles of that height should compute, so that those and tiles of
+  // `less` rows take the least time. A tile of fewer than ten sums takes that of ten, because they wait for one
+  // another.
+  template <int tall, int less, int Registers>
+  static std::int64_t rows_in_tall(std::int64_t rows) {
+    constexpr auto time = [](std::int64_t height) { return height * Registers > 10 ? height * Registers : 10; };
+    const std::int64_t most = rows / tall;
+    std::int64_t best = rows, least = time(tall) * (most + (rows % tall != 0 ? 1 : 0));  // tiles overlap
+    if constexpr (N::width == 1) best = most * tall, least = time(tall) * most + time(1) * (rows % tall);
+    for (std::int64_t talls = most; talls >= 0 && talls + 3 > most; --talls) {
+      const std::int64_t rest = rows - talls * tall;
+      const std::int64_t others = N::width == 1 ? time(less) * (rest / less) + time(1) * (rest % less)
+                                                : time(less) * ((rest + less - 1) / less);
+      if (time(tall) * talls + others < least) best = talls * tall, least = time(tall) * talls + others;
+    }
+    return best;
   }
   GRADUS_INLINE tile_work<T> work(std::int64_t j, std::int64_t wide) const {
     return {g.a.at, g.a.row(), g.a.step(), g.b.at + j, g.b.stride, g.c + j, g.stride,
@@ -223,14 +242,30 @@ struct direct_product {
     for (std::int64_t j = 0; j < g.n; j += row_columns)
       tiles<N, 1, row_registers, false>::down(work(j, row_columns), 0, e);
   }
+  // Computes one row whose sums stay in memory.
+  template <class E>
+  void row_of_chains(const E& e) const {
+    vectors::chains(g.c, g.n, g.a.at, g.a.step(), g.b.at, g.b.stride, g.k);
+    finish_row(e);
+  }
+  // Applies the epilogue to a row of finished sums in memory.
+  template <class E>
+  void finish_row(const E& e) const {
+    if constexpr (!std::is_same_v<E, as_is>)
+      for (std::int64_t j = 0; j < g.n; j += width) {
+        const auto some = static_cast<std::size_t>(g.n - j < width ? g.n - j : width);
+        e(N::load_partial(g.c + j, some), g.row, g.column + j, some).store_partial(g.c + j, some);
+      }
+  }
   // Computes the columns from j on where their number is not known.
   template <class E>
   [[gnu::noinline]] void columns_from(std::int64_t j, const E& e) const {
     constexpr int most = tile_registers;
-    for (; j + most * width <= g.n; j += most * width) panel<most, false, 0>(j, most * width, e);
+    for (; j + (most - 1) * width < g.n; j += most * width)
+      panel<most, true, 0>(j, g.n - j < most * width ? g.n - j : most * width, e);
     if constexpr (most > 2)
-      for (; j + 2 * width <= g.n; j += 2 * width) panel<2, false, 0>(j, 2 * width, e);
-    for (; j < g.n; j += width) panel<1, false, 0>(j, g.n - j < width ? g.n - j : width, e);
+      for (; j + width < g.n; j += 2 * width) panel<2, true, 0>(j, g.n - j < 2 * width ? g.n - j : 2 * width, e);
+    for (; j < g.n; j += width) panel<1, true, 0>(j, g.n - j < width ? g.n - j : width, e);
   }
   // This divides a known number of columns into panels of nearly the same width: it says how many registers the wide
   // panels and the others have.
@@ -254,6 +289,31 @@ struct direct_product {
       for (; j < g.n; j += narrow) panel<plan::wide - 1, parts, Rows>(j, g.n - j < narrow ? g.n - j : narrow, e);
   }
 
+  // Returns whether the result is by far the largest of the three matrices.
+  bool is_shallow() const { return g.k <= vectors::most_terms && g.m >= vectors::results && g.n >= 128; }
+  // Computes such a product row by row, so that the result is written in the order of memory.
+  template <class E>
+  [[gnu::noinline]] void shallow(const E& e) const {
+    alignas(64) T packed[static_cast<std::size_t>(depth * 2 * width)];
+    const std::int64_t most = g.b.transposed ? depth * 2 * width / vectors::most_terms : g.n;
+    for (std::int64_t j = 0; j < g.n; j += most) {
+      matrix_product<T> some = g.part(0, g.m, j, g.n - j < most ? g.n : j + most);
+      if (g.b.transposed) {
+        const std::int64_t columns = (some.n + width - 1) / width * width;
+        pack_columns<N>(packed, columns, some.b, 0, some.n, 0, g.k);
+        some.b = {packed, columns, false};
+      }
+      std::int64_t i = 0;
+      for (; i + vectors::results <= g.m; i += vectors::results) {
+        vectors::few_terms(some.c + i * some.stride, some.stride, some.n, some.a.at + i * some.a.row(), some.a.row(),
+                           some.a.step(), some.b.at, some.b.stride, g.k);
+        for (std::int64_t h = i; h < i + vectors::results; ++h)
+          direct_product{some.part(h, h + 1, 0, some.n)}.finish_row(e);
+      }
+      for (; i < g.m; ++i) direct_product{some.part(i, i + 1, 0, some.n)}.row_of_chains(e);
+    }
+  }
+
   template <std::int64_t Rows, std::int64_t Columns, class E>
   GRADUS_INLINE void one_tile(std::int64_t steps, const E& e) const {
     tile_work<T> w = work(0, Columns);
@@ -275,11 +335,15 @@ struct direct_product {
       if (is_large(g.m, g.n, g.k)) return packed_product<T, A>{g, product_into::overwrite}.run(e);
     if constexpr (Columns % row_columns == 0)
       if (g.m == 1 && !g.b.transposed && g.n % row_columns == 0) return single_row(e);
+    if constexpr (vectors::possible && Rows <= 1)
+      if (vectors::fits_chains(g)) return row_of_chains(e);
     using few = few_rows<T, A>;
     if constexpr (few::possible && Rows <= few::most)
       if ((Rows <= 1 || g.b.transposed) && few::fits_rows(g)) return few::run_rows(g, e);
     if constexpr (few::possible && Columns < 16)
       if (few::fits_columns(g)) return few::run_columns(g, e);
+    if constexpr (vectors::possible && Rows != 1)
+      if (is_shallow()) return shallow(e);
     if constexpr (Columns > 0)
       known_columns<(Rows <= 128 ? Rows : 0), Columns>(e);
     else
@@ -308,11 +372,18 @@ void direct_product<T, A>::shared_dots(T* to, const T* x, const T* y, std::int64
                                                                              std::int64_t, std::size_t);            \
   declared template void pack_columns<pack<T, fast>, T>(T*, std::int64_t, const matrix_operand<T>&, std::int64_t,   \
                                                         std::int64_t, std::int64_t, std::int64_t);                  \
+  declared template void vector_products<T, fast>::chains(T*, std::int64_t, const T*, std::int64_t, const T*,       \
+                                                          std::int64_t, std::int64_t);                              \
+  declared template void vector_products<T, fast>::trees_across(T*, std::int64_t, const T*, std::int64_t, const T*, \
+                                                                std::int64_t, std::int64_t);                        \
+  declared template void vector_products<T, fast>::trees_along(T*, std::int64_t, const T*, const T*, std::int64_t,  \
+                                                               std::int64_t);                                       \
   GRADUS_SHARED_TILES(declared, T, 1)                                                                               \
   GRADUS_SHARED_TILES(declared, T, tile_registers)
-#define GRADUS_SHARED_TILES(declared, T, registers)                                                \
-  GRADUS_SHARED_TILE(declared, T, tile_rows(registers), registers)                                 \
-  GRADUS_SHARED_TILE(declared, T, (registers > 2 || tile_rows(registers) >= 8 ? 4 : 2), registers) \
+#define GRADUS_SHARED_TILES(declared, T, registers)                          \
+  GRADUS_SHARED_TILE(declared, T, tile_rows(registers), registers)           \
+  GRADUS_SHARED_TILE(declared, T, lower_tile_rows(registers), registers)     \
+  GRADUS_SHARED_TILE(declared, T, lower_tile_rows(registers) / 2, registers) \
   GRADUS_SHARED_TILE(declared, T, 1, registers)
 #define GRADUS_SHARED_TILE(declared, T, rows, registers)                                    \
   declared template std::int64_t tiles<pack<T, fast>, rows, registers, false>::down<as_is>( \

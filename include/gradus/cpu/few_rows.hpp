@@ -108,7 +108,7 @@ struct few_rows {
 
   template <int Rows, bool Turned>
   static constexpr int registers_of() {
-    if (Rows == 1) return Turned ? 4 : most_registers;
+    if (Rows == 1) return !Turned ? most_registers : sizeof(T) * N::width == 64 ? 2 : 4;
     return Rows == 2 ? 4 : Turned ? 2 : tile_registers;
   }
   using panel = T[std::size_t{most}][static_cast<std::size_t>(most_registers) * N::width];
@@ -162,13 +162,15 @@ struct few_rows {
           turned_square<N>::each(
               y, w.stride, [&](std::int64_t i, N some) __attribute__((always_inline)) { add(q, p + i, some); });
         }
-#endif
-      for (; p < w.k; ++p)
+      if (p < w.k)  // the last square begins at places that are added already
         for (int q = 0; q < Registers; ++q) {
-          alignas(64) T column[N::width];
-          for (std::int64_t i = 0; i < width; ++i) column[i] = w.y[(q * width + i) * w.stride + p];
-          add(q, p, N::load(column));
+          const T* const y = w.y + q * width * w.stride + w.k - width;
+          alignas(64) T last[N::width][N::width];
+          turned_square<N>::each(
+              y, w.stride, [&](std::int64_t i, N some) __attribute__((always_inline)) { some.store(last[i]); });
+          for (std::int64_t at = p; at < w.k; ++at) add(q, at, N::load(last[at - (w.k - width)]));
         }
+#endif
     }
     for (int r = 0; r < Rows; ++r)
       for (int q = 0; q < Registers; ++q) acc[r][q].store(to[r] + q * width);
@@ -234,8 +236,8 @@ struct few_rows {
 
   // Returns whether the columns leave much of their registers empty, and there are enough rows.
   static bool fits_columns(const matrix_product<T>& g) {
-    return !g.a.transposed && g.n > 1 && (g.n <= width / 2 || (!reads_parts<N> && g.n < 16 && g.n % width != 0)) &&
-           g.m >= 2 * width && g.k >= 16;
+    return g.n > 1 && (g.n <= width / 2 || (!reads_parts<N> && g.n < 16 && g.n % width != 0)) && g.m >= 2 * width &&
+           g.k >= 16;
   }
   // Computes a product of few columns: they are the rows of the transposed product, at most six at a time.
   template <class E>
@@ -249,7 +251,8 @@ struct few_rows {
           for (std::int64_t j = first; j < last; ++j)
             g.c[i * g.stride + j] = e(one(from[j - first][i - begin]), g.row + i, g.column + j, std::size_t{1}).v;
       };
-      all_panels<true>(last - first, w, g.m, panel_taker(store));
+      const panel_taker put(store);
+      g.a.transposed ? all_panels<false>(last - first, w, g.m, put) : all_panels<true>(last - first, w, g.m, put);
     }
   }
 };

@@ -30,7 +30,7 @@ enum class product_into {
 namespace detail {
 
 // Packs columns j <= q < j + wide and places k0 <= p < k1 of op(b), p after p, `columns` apart; missing columns are
-// zeros.
+// numbers that mean nothing: zeros, or those of the last column.
 template <class N, class T>
 [[gnu::noinline]] void pack_columns(T* to, std::int64_t columns, const matrix_operand<T>& b, std::int64_t j,
                                     std::int64_t wide, std::int64_t k0, std::int64_t k1) {
@@ -48,11 +48,13 @@ template <class N, class T>
   }
   const T* from = b.at + j * b.stride + k0;
 #if GRADUS_SIMD && GRADUS_SHUFFLES
-  for (; width > 1 && q + width <= wide; q += width) {
-    std::int64_t p = transpose_rows<N>(from + q * b.stride, b.stride, steps,
-                                       [&](std::int64_t at, N row) { row.store(to + at * columns + q); });
+  for (; width > 1 && q < wide; q += width) {
+    const std::int64_t rows = wide - q < width ? wide - q : width;
+    std::int64_t p = transpose_rows<N>(
+        from + q * b.stride, b.stride, steps, [&](std::int64_t at, N row) { row.store(to + at * columns + q); }, rows);
     for (; p < steps; ++p)
-      for (std::int64_t i = 0; i < width; ++i) to[p * columns + q + i] = from[(q + i) * b.stride + p];
+      for (std::int64_t i = 0; i < width; ++i)
+        to[p * columns + q + i] = from[(q + (i < rows ? i : rows - 1)) * b.stride + p];
   }
 #endif
   for (; q < columns; ++q)

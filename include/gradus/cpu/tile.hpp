@@ -84,6 +84,8 @@ constexpr int tile_rows(int registers) { return registers == 4 ? 6 : registers =
 inline constexpr int tile_registers = 2;
 constexpr int tile_rows(int registers) { return GRADUS_SIMD ? (registers == 2 ? 6 : 8) : 4; }
 #endif
+// These are the heights of the tiles below the tallest ones, where the number of rows is not known.
+constexpr int lower_tile_rows(int registers) { return !GRADUS_SIMD ? 2 : tile_rows(registers) > 12 ? 8 : 4; }
 
 // This is what a run of tiles, one below the other, reads and writes. Numbers of op(a) lie at x[r * row + p * step],
 // those of op(b) at y[p * y_stride + q].
@@ -136,11 +138,12 @@ struct tiles {
      ...);
   }
 
-  // Computes one tile. Rows are addressed from every third one, because a machine address adds one or two strides to a
-  // pointer.
+  // Computes one tile, and keeps its rows from `from` to `tall`. Rows are addressed from every third one, because a
+  // machine address adds one or two strides to a pointer.
   template <class E, int... R, int... G>
-  static GRADUS_INLINE void one(const tile_work<T>& w, const T* x, T* to, std::int64_t i, std::int64_t tall, const E& e,
-                                std::integer_sequence<int, R...>, std::integer_sequence<int, G...>) {
+  static GRADUS_INLINE void one(const tile_work<T>& w, const T* x, T* to, std::int64_t i, std::int64_t from,
+                                std::int64_t tall, const E& e, std::integer_sequence<int, R...>,
+                                std::integer_sequence<int, G...>) {
     constexpr register_places q{};
     const auto last = static_cast<std::size_t>(w.wide - (Registers - 1) * width);
     N sums[static_cast<std::size_t>(Rows * Registers)];
@@ -164,16 +167,19 @@ struct tiles {
       ((group[G] += step), ...);
     }
     if constexpr (!std::is_same_v<E, as_is>)
-      if (w.last) ((R < tall ? finish(sums + R * Registers, e, i + R, w.j, last, q) : void()), ...);
-    ((R < tall ? write(sums + R * Registers, to + R * w.stride, last, q) : void()), ...);
+      if (w.last) ((R >= from && R < tall ? finish(sums + R * Registers, e, i + R, w.j, last, q) : void()), ...);
+    ((R >= from && R < tall ? write(sums + R * Registers, to + R * w.stride, last, q) : void()), ...);
   }
 
   // Computes a product that is one tile, as part of the caller.
   template <class E>
   static GRADUS_INLINE void alone(const tile_work<T>& w, const E& e) {
-    one(w, w.x, w.to, w.i, Rows, e, row_places{}, groups{});
+    one(w, w.x, w.to, w.i, 0, Rows, e, row_places{}, groups{});
   }
-  // Computes tiles downwards from row i while whole ones fit, and returns the row where they end.
+  // The last tile may begin at rows that are computed already, which it computes again and does not keep.
+  static constexpr bool overlaps = N::width > 1;
+  // Computes tiles downwards from row i while whole ones fit, and returns the row where they end: the last row of all,
+  // where tiles overlap and there are as many rows as one has.
   template <class E>
   [[gnu::noinline]] static std::int64_t down(const tile_work<T>& work, std::int64_t i, const E& e);
   // Computes all tiles from row i, where x is packed tile after tile and missing rows are zeros.
@@ -181,7 +187,7 @@ struct tiles {
   [[gnu::noinline]] static void packed(const tile_work<T>& work, std::int64_t i, const E& e) {
     const tile_work<T> w = work;
     for (; i < w.tall; i += Rows)
-      one(w, w.x + i * w.steps, w.to + i * w.stride, w.i + i, w.tall - i < Rows ? w.tall - i : Rows, e, row_places{},
+      one(w, w.x + i * w.steps, w.to + i * w.stride, w.i + i, 0, w.tall - i < Rows ? w.tall - i : Rows, e, row_places{},
           groups{});
   }
 };
@@ -190,30 +196,41 @@ template <class N, int Rows, int Registers, bool Part>
 template <class E>
 std::int64_t tiles<N, Rows, Registers, Part>::down(const tile_work<T>& work, std::int64_t i, const E& e) {
   const tile_work<T> w = work;  // a copy, which no store to the result may change
-  for (; i + Rows <= w.tall; i += Rows)
-    one(w, w.x + i * w.row, w.to + i * w.stride, w.i + i, Rows, e, row_places{}, groups{});
+  while (i < w.tall) {
+    std::int64_t again = 0;
+    if (i + Rows > w.tall) {
+      if (!overlaps || w.tall < Rows) break;
+      again = i + Rows - w.tall;
+    }
+    const std::int64_t first = i - again;
+    one(w, w.x + first * w.row, w.to + first * w.stride, w.i + first, again, Rows, e, row_places{}, groups{});
+    i = first + Rows;
+  }
   return i;
 }
 
 // Transposes as many rows, `stride` apart, as a register has lanes: calls to(p, numbers p of the rows) for p < steps,
 // as far as whole registers reach (and for the rest where a register can be read in part and at least a quarter of it
-// is there), and returns for how many p it did.
+// is there), and returns for how many p it did. Where there are fewer rows, the last one stands for the missing ones.
 #if GRADUS_SIMD && GRADUS_SHUFFLES
 template <class N, class To>
 GRADUS_INLINE std::int64_t transpose_rows(const typename N::value_type* from, std::int64_t stride, std::int64_t steps,
-                                          To to) {
+                                          To to, std::int64_t rows = static_cast<std::int64_t>(N::width)) {
   constexpr auto width = static_cast<std::int64_t>(N::width);
+  const auto row = [&](std::int64_t i) __attribute__((always_inline)) {
+    return from + (i < rows ? i : rows - 1) * stride;
+  };
   std::int64_t p = 0;
   if constexpr (N::width > 1)
     while (p < steps) {
       const std::int64_t some = steps - p < width ? steps - p : width;
       typename N::reg r[N::width];
       if (some == width) {
-        for (std::int64_t i = 0; i < width; ++i) r[i] = N::load(from + i * stride + p).raw();
+        for (std::int64_t i = 0; i < width; ++i) r[i] = N::load(row(i) + p).raw();
       } else {
         if (!reads_parts<N> || some < width / 4) break;
         for (std::int64_t i = 0; i < width; ++i)
-          r[i] = N::load_partial(from + i * stride + p, static_cast<std::size_t>(some)).raw();
+          r[i] = N::load_partial(row(i) + p, static_cast<std::size_t>(some)).raw();
       }
       simd::transpose<N::width / 2>(r, std::make_index_sequence<N::width>{});
       for (std::int64_t i = 0; i < some; ++i) to(p + i, N(typename N::batch(r[i])));
