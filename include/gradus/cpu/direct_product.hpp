@@ -254,7 +254,7 @@ struct direct_product {
   // Rows and Columns are those of the whole product where they are known, else 0. MayBeLarge is false where the known
   // extents rule a large product out.
   template <std::int64_t Rows, std::int64_t Columns, bool MayBeLarge, class E>
-  void run(const E& e) const {
+  [[gnu::noinline]] void run(const E& e) const {  // a kernel whose product may be small stays short
     if (g.m == 0 || g.n == 0) return;
     if (g.k == 0) return empty_sums<A>(g, product_into::overwrite, e);
     const auto finish = epilogue_call<T>::template of<N>(e);
