@@ -95,9 +95,7 @@ protected:
 class state_list {
 public:
   void tensor(std::string_view name, dtype type, const extents& dims, std::span<std::byte> bytes,
-              bool may_lack = false) {
-    insert({std::string(name), type, dims, bytes, nullptr, may_lack});
-  }
+              bool may_lack = false);
   template <computable T>
   void tensor(std::string_view name, const extents& dims, std::span<T> values) {
     tensor(name, dtype_of<T>, dims, std::as_writable_bytes(values));
@@ -106,9 +104,7 @@ public:
   void scalar(std::string_view name, T& value) {
     tensor(name, {}, std::span<T>(&value, 1));
   }
-  void dynamic(std::string_view name, blob& state, bool may_lack = false) {
-    insert({std::string(name), dtype::uint8, {}, {}, &state, may_lack});
-  }
+  void dynamic(std::string_view name, blob& state, bool may_lack = false);
 
   // Lists what some entries are copies of. It must outlive the list's use, as their memory.
   void mirrored_by(state_mirror& m) {
@@ -132,14 +128,14 @@ public:
   }
 
 private:
-  void insert(state_entry entry) {
-    if (find(entry.name) != nullptr)
-      raise(status::already_exists,
-            text("the state \"", entry.name, "\" is listed twice; give one of them another name"));
-    entries_.push_back(std::move(entry));
-  }
+  void insert(state_entry entry);
+
   std::vector<state_entry> entries_;
   std::vector<state_mirror*> mirrors_;
 };
 
 }  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "state.ipp"
+#endif

@@ -24,6 +24,12 @@ GRADUS_BODY void pass_warning(std::string_view line, const std::function<void(st
     std::fprintf(stderr, "gradus: warning: %.*s\n", static_cast<int>(line.size()), line.data());
 }
 
+GRADUS_BODY any_saver::any_saver(const any_saver&) = default;
+GRADUS_BODY any_saver::any_saver(any_saver&&) = default;
+GRADUS_BODY any_saver& any_saver::operator=(const any_saver&) = default;
+GRADUS_BODY any_saver& any_saver::operator=(any_saver&&) = default;
+GRADUS_BODY any_saver::~any_saver() = default;
+
 [[noreturn]] GRADUS_BODY void raise_not_saved(std::int64_t step, const file_problem& p) {
   raise(status_of_errno(p.error),
         text("step ", step, " is not saved: ", describe(p), ". The checkpoints before it are as they were."));

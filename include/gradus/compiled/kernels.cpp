@@ -9,7 +9,6 @@ template struct gradus::built_in_ops<gradus::fast>;
 template struct gradus::built_in_ops<gradus::detail::compiled_beside_fast>;
 #if defined(GRADUS_COMPILED) && GRADUS_SIMD
 namespace gradus::inline GRADUS_BUILD::detail {
-GRADUS_SHARED_PRODUCTS(, float)
-GRADUS_SHARED_PRODUCTS(, double)
+GRADUS_SHARED_CODE()
 }  // namespace gradus::inline GRADUS_BUILD::detail
 #endif

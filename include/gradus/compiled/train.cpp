@@ -78,6 +78,7 @@
 #include "../train/run_config.ipp"
 #include "../train/run_environment.ipp"
 #include "../train/run_hooks.ipp"
+#include "../train/run_log.ipp"
 #include "../train/saved_model.ipp"
 #include "../train/session_service.ipp"
 #include "../train/session_supervisor.ipp"

@@ -151,8 +151,8 @@ struct direct_product {
 
   // Computes the tiles of one column panel. Where the number of rows is known, they are of nearly the same height; else
   // they go from the tallest that fit down to single rows.
-  template <int Registers, bool Part, std::int64_t Rows, class E>
-  static void rows_of(const tile_work<T>& w, const E& e) {
+  template <int Registers, bool Part, std::int64_t Rows>
+  static void rows_of(const tile_work<T>& w) {
     constexpr int most = tile_rows(Registers);
     constexpr std::int64_t tiles_down = (Rows + most - 1) / most;
     constexpr std::int64_t parts =
@@ -168,17 +168,17 @@ struct direct_product {
     tile_work<T> first = w;
     if (known && w.tall == Rows) {
       first.tall = tall_tiles * tall;
-      i = tiles<N, tall, Registers, Part>::down(first, i, e);
+      i = tiles<N, tall, Registers, Part>::down(first, i, as_is{});
     } else if (w.tall >= tall) {
       if constexpr (!known) first.tall = rows_in_tall<tall, less, Registers>(w.tall);
-      i = tiles<N, tall, Registers, Part>::down(first, i, e);
+      i = tiles<N, tall, Registers, Part>::down(first, i, as_is{});
     }
     if constexpr (!known || tall_tiles < tiles_down)
-      if (w.tall > i && w.tall >= less) i = tiles<N, less, Registers, Part>::down(w, i, e);
+      if (w.tall > i && w.tall >= less) i = tiles<N, less, Registers, Part>::down(w, i, as_is{});
     if constexpr (!known && N::width > 1)
-      if (w.tall > i && w.tall >= less / 2) i = tiles<N, less / 2, Registers, Part>::down(w, i, e);
+      if (w.tall > i && w.tall >= less / 2) i = tiles<N, less / 2, Registers, Part>::down(w, i, as_is{});
     if constexpr (tall > 1)
-      if (w.tall > i) tiles<N, 1, Registers, Part>::down(w, i, e);
+      if (w.tall > i) tiles<N, 1, Registers, Part>::down(w, i, as_is{});
   }
   // Returns how many of the rows, at least `tall`, tiles of that height should compute, so that those and tiles of
   // `less` rows take the least time. A tile of fewer than ten sums takes that of ten, because they wait for one
@@ -203,27 +203,24 @@ struct direct_product {
   }
   // Computes the columns from j on, as many as Registers hold, or `wide` if that is fewer. If Parts, tiles that read
   // parts of registers exist for them.
-  template <int Registers, bool Parts, std::int64_t Rows, class E>
-  void panel(std::int64_t j, std::int64_t wide, const E& e) const {
+  template <int Registers, bool Parts, std::int64_t Rows>
+  void panel(std::int64_t j, std::int64_t wide, const epilogue_call<T>& finish) const {
     const bool part = wide < Registers * width;
     if (g.b.transposed || (part && !(Parts && reads_parts<N>)) || g.m >= 96)
-      return packed_panel<Registers, Rows>(j, wide, e);
+      return packed_panel<Registers, Rows>(j, wide, finish);
+    rows_in_place<Registers, Parts, Rows>(work(j, wide), part);
+    finish(g.part(0, g.m, j, j + wide));
+  }
+  template <int Registers, bool Parts, std::int64_t Rows>
+  GRADUS_INLINE static void rows_in_place(const tile_work<T>& w, bool part) {
     if constexpr (Parts && reads_parts<N>)
-      if (part) return rows_of<Registers, true, Rows>(work(j, wide), e);
-    rows_of<Registers, false, Rows>(work(j, wide), e);
+      if (part) return rows_of<Registers, true, Rows>(w);
+    rows_of<Registers, false, Rows>(w);
   }
-  template <int Registers, std::int64_t Rows, class E>
-  [[gnu::noinline]] void packed_panel(std::int64_t j, std::int64_t wide, const E& e) const {
-    if constexpr (Registers > 2) {  // narrow and deep: a panel is read for every tile, the result only for every block
-      const std::int64_t pair = 2 * width;
-      for (; wide > width; j += pair, wide -= pair) packed_panel<2, Rows>(j, wide < pair ? wide : pair, e);
-      if (wide > 0) packed_panel<1, Rows>(j, wide, e);
-    } else {
-      packed_columns<Registers, Rows>(j, wide, e);
-    }
-  }
-  template <int Registers, std::int64_t Rows, class E>
-  void packed_columns(std::int64_t j, std::int64_t wide, const E& e) const {
+  template <int Registers, std::int64_t Rows>
+  [[gnu::noinline]] void packed_panel(std::int64_t j, std::int64_t wide, const epilogue_call<T>& finish) const;
+  template <int Registers, std::int64_t Rows>
+  void packed_columns(std::int64_t j, std::int64_t wide) const {
     constexpr std::int64_t columns = Registers * width;
     alignas(64) T packed[static_cast<std::size_t>(depth * columns)];
     const std::int64_t blocks = (g.k + depth - 1) / depth, steps = ((g.k + blocks - 1) / blocks + 15) / 16 * 16;
@@ -232,41 +229,19 @@ struct direct_product {
       pack_columns<N>(packed, columns, g.b, j, wide, k0, k1);
       tile_work<T> w = work(j, wide);
       w.x += k0 * w.step, w.y = packed, w.y_stride = columns, w.steps = k1 - k0, w.first = k0 == 0, w.last = k1 == g.k;
-      rows_of<Registers, false, Rows>(w, e);
+      rows_of<Registers, false, Rows>(w);
     }
   }
 
   // Computes one row, with more registers side by side, so that there are enough chains.
-  template <class E>
-  void single_row(const E& e) const {
-    for (std::int64_t j = 0; j < g.n; j += row_columns)
-      tiles<N, 1, row_registers, false>::down(work(j, row_columns), 0, e);
-  }
+  void single_row(const epilogue_call<T>& finish) const;
   // Computes one row whose sums stay in memory.
-  template <class E>
-  void row_of_chains(const E& e) const {
+  void row_of_chains(const epilogue_call<T>& finish) const {
     vectors::chains(g.c, g.n, g.a.at, g.a.step(), g.b.at, g.b.stride, g.k);
-    finish_row(e);
-  }
-  // Applies the epilogue to a row of finished sums in memory.
-  template <class E>
-  void finish_row(const E& e) const {
-    if constexpr (!std::is_same_v<E, as_is>)
-      for (std::int64_t j = 0; j < g.n; j += width) {
-        const auto some = static_cast<std::size_t>(g.n - j < width ? g.n - j : width);
-        e(N::load_partial(g.c + j, some), g.row, g.column + j, some).store_partial(g.c + j, some);
-      }
+    finish(g);
   }
   // Computes the columns from j on where their number is not known.
-  template <class E>
-  [[gnu::noinline]] void columns_from(std::int64_t j, const E& e) const {
-    constexpr int most = tile_registers;
-    for (; j + (most - 1) * width < g.n; j += most * width)
-      panel<most, true, 0>(j, g.n - j < most * width ? g.n - j : most * width, e);
-    if constexpr (most > 2)
-      for (; j + width < g.n; j += 2 * width) panel<2, true, 0>(j, g.n - j < 2 * width ? g.n - j : 2 * width, e);
-    for (; j < g.n; j += width) panel<1, true, 0>(j, g.n - j < width ? g.n - j : width, e);
-  }
+  void columns_from(std::int64_t j, const epilogue_call<T>& finish) const;
   // This divides a known number of columns into panels of nearly the same width: it says how many registers the wide
   // panels and the others have.
   template <std::int64_t Columns>
@@ -277,23 +252,22 @@ struct direct_product {
     static constexpr std::int64_t wide_panels = registers - panels * (wide - 1);
     static constexpr bool even = wide_panels == panels;  // then each share of the columns is whole panels
   };
-  template <std::int64_t Rows, std::int64_t Columns, class E>
-  void known_columns(const E& e) const {
+  template <std::int64_t Rows, std::int64_t Columns>
+  void known_columns(const epilogue_call<T>& finish) const {
     using plan = panels_of<Columns>;
     constexpr bool parts = Columns % width != 0;
     constexpr std::int64_t wide = plan::wide * width, narrow = wide - width;
     std::int64_t j = 0;
     for (const std::int64_t end = plan::even ? g.n : plan::wide_panels * wide; j < end; j += wide)
-      panel<plan::wide, parts && plan::even, Rows>(j, g.n - j < wide ? g.n - j : wide, e);
+      panel<plan::wide, parts && plan::even, Rows>(j, g.n - j < wide ? g.n - j : wide, finish);
     if constexpr (!plan::even)
-      for (; j < g.n; j += narrow) panel<plan::wide - 1, parts, Rows>(j, g.n - j < narrow ? g.n - j : narrow, e);
+      for (; j < g.n; j += narrow) panel<plan::wide - 1, parts, Rows>(j, g.n - j < narrow ? g.n - j : narrow, finish);
   }
 
   // Returns whether the result is by far the largest of the three matrices.
   bool is_shallow() const { return g.k <= vectors::most_terms && g.m >= vectors::results && g.n >= 128; }
   // Computes such a product row by row, so that the result is written in the order of memory.
-  template <class E>
-  [[gnu::noinline]] void shallow(const E& e) const {
+  [[gnu::noinline]] void shallow(const epilogue_call<T>& finish) const {
     alignas(64) T packed[static_cast<std::size_t>(depth * 2 * width)];
     const std::int64_t most = g.b.transposed ? depth * 2 * width / vectors::most_terms : g.n;
     for (std::int64_t j = 0; j < g.n; j += most) {
@@ -307,10 +281,9 @@ struct direct_product {
       for (; i + vectors::results <= g.m; i += vectors::results) {
         vectors::few_terms(some.c + i * some.stride, some.stride, some.n, some.a.at + i * some.a.row(), some.a.row(),
                            some.a.step(), some.b.at, some.b.stride, g.k);
-        for (std::int64_t h = i; h < i + vectors::results; ++h)
-          direct_product{some.part(h, h + 1, 0, some.n)}.finish_row(e);
+        finish(some.part(i, i + vectors::results, 0, some.n));
       }
-      for (; i < g.m; ++i) direct_product{some.part(i, i + 1, 0, some.n)}.row_of_chains(e);
+      for (; i < g.m; ++i) direct_product{some.part(i, i + 1, 0, some.n)}.row_of_chains(finish);
     }
   }
 
@@ -328,26 +301,27 @@ struct direct_product {
   // Rows and Columns are those of the whole product where they are known, else 0. MayBeLarge is false where the known
   // extents rule a large product out.
   template <std::int64_t Rows, std::int64_t Columns, bool MayBeLarge, class E>
-  void run(const E& e) const {
+  [[gnu::noinline]] void run(const E& e) const {  // a kernel whose product may be small stays short
     if (g.m == 0 || g.n == 0) return;
     if (g.k == 0) return empty_sums<A>(g, product_into::overwrite, e);
+    const auto finish = epilogue_call<T>::template of<N>(e);
     if constexpr (N::width > 1 && MayBeLarge)
-      if (is_large(g.m, g.n, g.k)) return packed_product<T, A>{g, product_into::overwrite}.run(e);
+      if (is_large(g.m, g.n, g.k)) return packed_product<T, A>{g, product_into::overwrite}.run(finish);
     if constexpr (Columns % row_columns == 0)
-      if (g.m == 1 && !g.b.transposed && g.n % row_columns == 0) return single_row(e);
+      if (g.m == 1 && !g.b.transposed && g.n % row_columns == 0) return single_row(finish);
     if constexpr (vectors::possible && Rows <= 1)
-      if (vectors::fits_chains(g)) return row_of_chains(e);
+      if (vectors::fits_chains(g)) return row_of_chains(finish);
     using few = few_rows<T, A>;
     if constexpr (few::possible && Rows <= few::most)
       if ((Rows <= 1 || g.b.transposed) && few::fits_rows(g)) return few::run_rows(g, e);
     if constexpr (few::possible && Columns < 16)
       if (few::fits_columns(g)) return few::run_columns(g, e);
     if constexpr (vectors::possible && Rows != 1)
-      if (is_shallow()) return shallow(e);
+      if (is_shallow()) return shallow(finish);
     if constexpr (Columns > 0)
-      known_columns<(Rows <= 128 ? Rows : 0), Columns>(e);
+      known_columns<(Rows <= 128 ? Rows : 0), Columns>(finish);
     else
-      columns_from(0, e);
+      columns_from(0, finish);
   }
 };
 
@@ -356,6 +330,34 @@ template <class Number>
 void direct_product<T, A>::shared_dots(T* to, const T* x, const T* y, std::int64_t stride, std::int64_t k,
                                        std::size_t count) {
   dots<Number>(x, 1, y, stride, k, count, std::make_integer_sequence<int, 16>{}).store(to);
+}
+
+template <class T, class A>
+template <int Registers, std::int64_t Rows>
+void direct_product<T, A>::packed_panel(std::int64_t j, std::int64_t wide, const epilogue_call<T>& finish) const {
+  if constexpr (Registers > 2) {  // narrow and deep: a panel is read for every tile, the result only for every block
+    const std::int64_t pair = 2 * width;
+    for (; wide > width; j += pair, wide -= pair) packed_panel<2, Rows>(j, wide < pair ? wide : pair, finish);
+    if (wide > 0) packed_panel<1, Rows>(j, wide, finish);
+  } else {
+    packed_columns<Registers, Rows>(j, wide);
+    finish(g.part(0, g.m, j, j + wide));
+  }
+}
+template <class T, class A>
+void direct_product<T, A>::single_row(const epilogue_call<T>& finish) const {
+  for (std::int64_t j = 0; j < g.n; j += row_columns)
+    tiles<N, 1, row_registers, false>::down(work(j, row_columns), 0, as_is{});
+  finish(g);
+}
+template <class T, class A>
+void direct_product<T, A>::columns_from(std::int64_t j, const epilogue_call<T>& finish) const {
+  constexpr int most = tile_registers;
+  for (; j + (most - 1) * width < g.n; j += most * width)
+    panel<most, true, 0>(j, g.n - j < most * width ? g.n - j : most * width, finish);
+  if constexpr (most > 2)
+    for (; j + width < g.n; j += 2 * width) panel<2, true, 0>(j, g.n - j < 2 * width ? g.n - j : 2 * width, finish);
+  for (; j < g.n; j += width) panel<1, true, 0>(j, g.n - j < width ? g.n - j : width, finish);
 }
 
 #if defined(GRADUS_COMPILED) && GRADUS_SIMD
@@ -378,18 +380,64 @@ void direct_product<T, A>::shared_dots(T* to, const T* x, const T* y, std::int64
                                                                 std::int64_t, std::int64_t);                        \
   declared template void vector_products<T, fast>::trees_along(T*, std::int64_t, const T*, const T*, std::int64_t,  \
                                                                std::int64_t);                                       \
-  GRADUS_SHARED_TILES(declared, T, 1)                                                                               \
-  GRADUS_SHARED_TILES(declared, T, tile_registers)
-#define GRADUS_SHARED_TILES(declared, T, registers)                          \
-  GRADUS_SHARED_TILE(declared, T, tile_rows(registers), registers)           \
-  GRADUS_SHARED_TILE(declared, T, lower_tile_rows(registers), registers)     \
-  GRADUS_SHARED_TILE(declared, T, lower_tile_rows(registers) / 2, registers) \
-  GRADUS_SHARED_TILE(declared, T, 1, registers)
-#define GRADUS_SHARED_TILE(declared, T, rows, registers)                                    \
-  declared template std::int64_t tiles<pack<T, fast>, rows, registers, false>::down<as_is>( \
-      const tile_work<T>&, std::int64_t, const as_is&);
-GRADUS_SHARED_PRODUCTS(extern, float)
-GRADUS_SHARED_PRODUCTS(extern, double)
+  declared template void direct_product<T, fast>::packed_panel<1, 0>(std::int64_t, std::int64_t,                    \
+                                                                     const epilogue_call<T>&) const;                \
+  declared template void direct_product<T, fast>::packed_panel<2, 0>(std::int64_t, std::int64_t,                    \
+                                                                     const epilogue_call<T>&) const;                \
+  declared template void direct_product<T, fast>::single_row(const epilogue_call<T>&) const;                        \
+  declared template void direct_product<T, fast>::columns_from(std::int64_t, const epilogue_call<T>&) const;        \
+  declared template void packed_product<T, fast>::run(const epilogue_call<T>&) const;
+#define GRADUS_SHARED_TILE(declared, rows, registers, part)                                    \
+  declared template std::int64_t tiles<pack<float, fast>, rows, registers, part>::down<as_is>( \
+      const tile_work<float>&, std::int64_t, const as_is&);
+// Tiles of all heights that rows_of chooses where it knows the number of rows, and of parts of registers.
+#define GRADUS_SHARED_HEIGHTS(declared, registers, part) \
+  GRADUS_SHARED_TILE(declared, 1, registers, part)       \
+  GRADUS_SHARED_TILE(declared, 2, registers, part)       \
+  GRADUS_SHARED_TILE(declared, 3, registers, part)       \
+  GRADUS_SHARED_TILE(declared, 4, registers, part)       \
+  GRADUS_SHARED_TILE(declared, 5, registers, part)       \
+  GRADUS_SHARED_TILE(declared, 6, registers, part)
+#define GRADUS_SHARED_HIGHER(declared, registers, part) \
+  GRADUS_SHARED_TILE(declared, 7, registers, part)      \
+  GRADUS_SHARED_TILE(declared, 8, registers, part)
+#if defined(__AVX512F__) || defined(__aarch64__)
+#define GRADUS_SHARED_HIGHEST(declared, registers, part) \
+  GRADUS_SHARED_TILE(declared, 9, registers, part)       \
+  GRADUS_SHARED_TILE(declared, 10, registers, part)      \
+  GRADUS_SHARED_TILE(declared, 11, registers, part)      \
+  GRADUS_SHARED_TILE(declared, 12, registers, part)
+#define GRADUS_SHARED_TILES(declared, part) \
+  GRADUS_SHARED_HEIGHTS(declared, 1, part)  \
+  GRADUS_SHARED_HIGHER(declared, 1, part)   \
+  GRADUS_SHARED_HIGHEST(declared, 1, part)  \
+  GRADUS_SHARED_TILE(declared, 13, 1, part) \
+  GRADUS_SHARED_TILE(declared, 14, 1, part) \
+  GRADUS_SHARED_HEIGHTS(declared, 2, part)  \
+  GRADUS_SHARED_HIGHER(declared, 2, part)   \
+  GRADUS_SHARED_HIGHEST(declared, 2, part)  \
+  GRADUS_SHARED_HEIGHTS(declared, 3, part)  \
+  GRADUS_SHARED_HIGHER(declared, 3, part)   \
+  GRADUS_SHARED_HEIGHTS(declared, 4, part)
+#else
+#define GRADUS_SHARED_TILES(declared, part) \
+  GRADUS_SHARED_HEIGHTS(declared, 1, part)  \
+  GRADUS_SHARED_HIGHER(declared, 1, part)   \
+  GRADUS_SHARED_HEIGHTS(declared, 2, part)
+#endif
+#if defined(__AVX__)  // elsewhere no register is read in part
+#define GRADUS_SHARED_CODE(declared)       \
+  GRADUS_SHARED_PRODUCTS(declared, float)  \
+  GRADUS_SHARED_PRODUCTS(declared, double) \
+  GRADUS_SHARED_TILES(declared, false)     \
+  GRADUS_SHARED_TILES(declared, true)
+#else
+#define GRADUS_SHARED_CODE(declared)       \
+  GRADUS_SHARED_PRODUCTS(declared, float)  \
+  GRADUS_SHARED_PRODUCTS(declared, double) \
+  GRADUS_SHARED_TILES(declared, false)
+#endif
+GRADUS_SHARED_CODE(extern)
 #endif
 
 }  // namespace gradus::detail

@@ -76,11 +76,11 @@ struct packed_product {
   product_into into;
 
   // Computes tiles of as few registers as hold the columns.
-  template <int Registers, class E>
-  static void tiles_of(const tile_work<T>& w, std::int64_t i, const E& e) {
+  template <int Registers>
+  static void tiles_of(const tile_work<T>& w, std::int64_t i) {
     if constexpr (Registers > 1)
-      if (w.wide <= (Registers - 1) * width) return tiles_of<Registers - 1>(w, i, e);
-    tiles<N, static_cast<int>(rows), Registers, false>::packed(w, i, e);
+      if (w.wide <= (Registers - 1) * width) return tiles_of<Registers - 1>(w, i);
+    tiles<N, static_cast<int>(rows), Registers, false>::packed(w, i, as_is{});
   }
 
   // Packs rows i0 <= i < i1 and places k0 <= p < k1 of op(a), tile after tile, p after p; missing rows are zeros.
@@ -122,33 +122,7 @@ struct packed_product {
         }
     }
   }
-  template <class E>
-  void run(const E& e) const {
-    const std::int64_t m = g.m, n = g.n, k = g.k, stride = g.stride;
-    const bool zeroed = into == product_into::overwrite || into == product_into::symmetric;
-    alignas(64) T block[static_cast<std::size_t>(block_rows * depth)];
-    alignas(64) T panel[static_cast<std::size_t>(columns * depth)];
-    for (std::int64_t k0 = 0; k0 < k; k0 += depth) {
-      const std::int64_t k1 = k - k0 < depth ? k : k0 + depth, steps = k1 - k0;
-      for (std::int64_t i0 = 0; i0 < m; i0 += block_rows) {
-        const std::int64_t i1 = m - i0 < block_rows ? m : i0 + block_rows;
-        pack_rows(block, i0, i1, k0, k1);
-        const std::int64_t last = into == product_into::symmetric && i1 < n ? i1 : n;  // end of the columns to compute
-        for (std::int64_t j = 0; j < last; j += columns) {
-          const std::int64_t wide = n - j < columns ? n - j : columns;
-          pack_columns<N>(panel, columns, g.b, j, wide, k0, k1);
-          tile_work<T> w{block,      1,           rows,    panel, columns,           g.c + i0 * stride + j,
-                         stride,     steps,       i1 - i0, wide,  zeroed && k0 == 0, k1 == k,
-                         g.row + i0, g.column + j};
-          std::int64_t i = 0;
-          if (into == product_into::symmetric)
-            while (j >= i0 + i + rows) i += rows;  // skips tiles above the diagonal
-          tiles_of<registers>(w, i, e);
-        }
-      }
-    }
-    if (into == product_into::symmetric) mirror();
-  }
+  void run(const epilogue_call<T>& finish) const;
   // Copies the lower triangle to the upper one, in squares that stay in the cache.
   void mirror() const {
     constexpr std::int64_t side = 32;
@@ -158,6 +132,35 @@ struct packed_product {
           for (std::int64_t i = i0; i < j && i < i0 + side; ++i) g.c[i * g.stride + j] = g.c[j * g.stride + i];
   }
 };
+
+template <class T, class A>
+void packed_product<T, A>::run(const epilogue_call<T>& finish) const {
+  const std::int64_t m = g.m, n = g.n, k = g.k, stride = g.stride;
+  const bool zeroed = into == product_into::overwrite || into == product_into::symmetric;
+  alignas(64) T block[static_cast<std::size_t>(block_rows * depth)];
+  alignas(64) T panel[static_cast<std::size_t>(columns * depth)];
+  for (std::int64_t k0 = 0; k0 < k; k0 += depth) {
+    const std::int64_t k1 = k - k0 < depth ? k : k0 + depth, steps = k1 - k0;
+    for (std::int64_t i0 = 0; i0 < m; i0 += block_rows) {
+      const std::int64_t i1 = m - i0 < block_rows ? m : i0 + block_rows;
+      pack_rows(block, i0, i1, k0, k1);
+      const std::int64_t last = into == product_into::symmetric && i1 < n ? i1 : n;  // end of the columns to compute
+      for (std::int64_t j = 0; j < last; j += columns) {
+        const std::int64_t wide = n - j < columns ? n - j : columns;
+        pack_columns<N>(panel, columns, g.b, j, wide, k0, k1);
+        tile_work<T> w{block,      1,           rows,    panel, columns,           g.c + i0 * stride + j,
+                       stride,     steps,       i1 - i0, wide,  zeroed && k0 == 0, k1 == k,
+                       g.row + i0, g.column + j};
+        std::int64_t i = 0;
+        if (into == product_into::symmetric)
+          while (j >= i0 + i + rows) i += rows;  // skips tiles above the diagonal
+        tiles_of<registers>(w, i);
+        if (w.last) finish(g.part(i0, i1, j, j + wide));
+      }
+    }
+  }
+  if (into == product_into::symmetric) mirror();
+}
 
 // Computes a result whose sums have no terms: what the chains start from.
 template <class A, class T, class E>
@@ -183,7 +186,7 @@ void multiply(matrix_operand<T> a, matrix_operand<T> b, T* c, std::int64_t strid
     if (into == product_into::symmetric)
       raise(status::invalid_argument, "multiply: a symmetric product takes no epilogue; ", "use overwrite");
   if (k == 0) return detail::empty_sums<A>(g, into, e);
-  detail::packed_product<T, A>{g, into}.run(e);
+  detail::packed_product<T, A>{g, into}.run(detail::epilogue_call<T>::template of<detail::pack<T, A>>(e));
 }
 
 }  // namespace gradus

@@ -63,8 +63,7 @@ template <class A, class T, class S, class E>
   requires(A::product_library::template multiplies<T>)
 bool library_product(const S& s, const matrix_product<T>& all, std::int64_t matrices, const E& e) {
   using library = typename A::product_library;
-  using N = pack<T, A>;
-  constexpr auto width = static_cast<std::int64_t>(N::width);
+  const auto finish = epilogue_call<T>::template of<pack<T, A>>(e);
   const std::int64_t m = all.m, n = all.n, k = all.k, pieces = (m + library_rows - 1) / library_rows;
   if (!library::template takes<T>(m, n, k)) return false;
   const auto mine = s.share(matrices * pieces);
@@ -74,13 +73,7 @@ bool library_product(const S& s, const matrix_product<T>& all, std::int64_t matr
     g.a.at += i * m * k, g.b.at += i * k * n, g.c += i * m * n, g.row = i * m;
     g = g.part(first, m - first < library_rows ? m : first + library_rows, 0, n);
     library::template multiply<T>(g.a, g.b, g.c, g.stride, g.m, g.n, g.k, product_into::overwrite);
-    if constexpr (!std::is_same_v<E, as_is>)
-      for (std::int64_t r = 0; r < g.m; ++r)
-        for (std::int64_t q = 0; q < n; q += width) {
-          const auto count = static_cast<std::size_t>(n - q < width ? n - q : width);
-          T* to = g.c + r * g.stride + q;
-          e(N::load_partial(to, count), g.row + r, g.column + q, count).store_partial(to, count);
-        }
+    finish(g);
     if constexpr (requires { e.stored(g.row, g.row + g.m, g.column, g.column + n); })
       e.stored(g.row, g.row + g.m, g.column, g.column + n);
   }

@@ -57,6 +57,38 @@ struct matrix_product {
   }
 };
 
+// This applies an epilogue to a part of a product whose sums are complete and lie in memory. Tiles leave this to it: it
+// is called by a pointer once for each panel of columns, so that tiles are compiled once and not for each epilogue.
+template <class T>
+struct epilogue_call {
+  const void* self = nullptr;
+  void (*apply)(const void* self, const matrix_product<T>& part) = nullptr;
+
+  // Calls the epilogue for registers of numbers of N, wherever the part has as many.
+  template <class N, class E>
+  static epilogue_call of(const E& e) {
+    if constexpr (std::is_base_of_v<as_is, E>)
+      return {};
+    else
+      return {
+          &e, [](const void* to, const matrix_product<T>& g) {
+            const E epilogue = *static_cast<const E*>(to);  // a copy, which no store to the result may change
+            constexpr auto width = static_cast<std::int64_t>(N::width);
+            for (std::int64_t i = 0; i < g.m; ++i) {
+              T* const row = g.c + i * g.stride;
+              std::int64_t j = 0;
+              for (; j + width <= g.n; j += width)
+                epilogue(N::load(row + j), g.row + i, g.column + j, N::width).store(row + j);
+              if (const auto rest = static_cast<std::size_t>(g.n - j); rest > 0)
+                epilogue(N::load_partial(row + j, rest), g.row + i, g.column + j, rest).store_partial(row + j, rest);
+            }
+          }};
+  }
+  void operator()(const matrix_product<T>& part) const {
+    if (apply != nullptr) apply(self, part);
+  }
+};
+
 // This is true where reading the first lanes of a register costs about as much as reading all of them.
 template <class N>
 inline constexpr bool reads_parts = N::width == 1;

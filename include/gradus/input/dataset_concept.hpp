@@ -73,6 +73,10 @@ using later = typename later_type<Self, T>::type;
 
 // Returns the address of row `row` of an array whose rows are elements of the component `c`.
 std::byte* row_of(const tensor_view& array, const component& c, std::int64_t row);
+// In the place of a number of rows: the arrays have the extents of one element.
+inline constexpr std::int64_t one_element = -1;
+// Raises invalid_argument unless `out` has an array for each component, with `rows` rows or more.
+void check_rows(const components& spec, std::span<const tensor_view> out, std::int64_t rows);
 // Returns the number by which take, skip and repeat count a pull that returned `pulled`.
 template <dataset D>
 std::int64_t counted(std::int64_t pulled) {

@@ -25,6 +25,8 @@ struct external_state_rule {
   void allow(const std::string& outside) const;
   external_state_policy policy;
 };
+// Does what the rule's `allow` does; a null rule is that of external_state_policy::fail.
+void allow_by(const external_state_rule* rule, const std::string& outside);
 template <class Log>
 struct logging_rule final : external_state_rule {
   logging_rule(external_state_policy p, Log to) : external_state_rule(p), log_to(std::move(to)) {}

@@ -16,4 +16,11 @@ GRADUS_BODY void external_state_rule::allow(const std::string& outside) const {
   log(text(about, "; restored, it may continue differently"));
 }
 
+GRADUS_BODY void allow_by(const external_state_rule* rule, const std::string& outside) {
+  if (rule != nullptr)
+    rule->allow(outside);
+  else
+    external_state_rule(external_state_policy::fail).allow(outside);
+}
+
 }  // namespace gradus::detail

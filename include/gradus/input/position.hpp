@@ -28,7 +28,7 @@ class position_writer {
 public:
   explicit position_writer(std::vector<std::byte>& out) : out_(out) {}
   void number(std::int64_t value) { bytes({reinterpret_cast<const std::byte*>(&value), sizeof value}); }
-  void bytes(std::span<const std::byte> b) { out_.insert(out_.end(), b.begin(), b.end()); }
+  void bytes(std::span<const std::byte> b);
 
 private:
   std::vector<std::byte>& out_;
@@ -51,6 +51,14 @@ private:
   std::span<const std::byte> in_;
   bool apply_;
 };
+
+namespace detail {
+// Writes the definition, with which a position begins.
+void write_definition(position_writer& to, std::string_view definition);
+// Raises data_loss if the position does not begin with this definition, and if bytes are left behind its end.
+void check_definition(position_reader& from, std::string_view definition);
+void check_end(const position_reader& from);
+}  // namespace detail
 
 }  // namespace gradus
 

@@ -292,7 +292,7 @@ public:
       check(out, self().batch_size());
       return self().pull(out, 0, self().batch_size());
     } else {
-      check(out, one_element);
+      check(out, detail::one_element);
       return self().pull(out, 0, 1) == 1;
     }
   }
@@ -309,43 +309,21 @@ public:
 
   // Raises failed_precondition if the stream depends on state besides the position, and on_external_state did not allow
   // it.
-  void save(std::vector<std::byte>& out) const override {
-    if (rule_ == nullptr)
-      save(out, detail::external_state_rule(external_state_policy::fail));
-    else
-      save(out, *rule_);
-  }
+  void save(std::vector<std::byte>& out) const override { save(out, rule_.get()); }
   template <class Log>
   void save(std::vector<std::byte>& out, external_state_policy policy, const Log& log) const {
     save(out, detail::logging_rule<const Log&>(policy, log));
   }
-  void save(std::vector<std::byte>& out, const detail::external_state_rule& rule) const {
-    rule.allow(self().external_state());
-    std::string definition;
-    self().define(definition);
-    position_writer to(out);
-    to.number(static_cast<std::int64_t>(definition.size()));
-    to.bytes(std::as_bytes(std::span(definition)));
-    self().write(to);
-  }
+  void save(std::vector<std::byte>& out, const detail::external_state_rule& rule) const { save(out, &rule); }
   // Raises data_loss if the position is damaged or belongs to another pipeline; this pipeline then stays where it is.
   void load(std::span<const std::byte> in) override {
     std::string definition;
     self().define(definition);
     for (const bool apply : {false, true}) {
       position_reader from(in, apply);
-      const auto length = from.number(0, std::numeric_limits<std::int64_t>::max(), "the length of its definition");
-      const auto bytes = from.bytes(static_cast<std::uint64_t>(length), "its definition");
-      const std::string_view found(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-      if (found != definition)
-        raise(status::data_loss,
-              text("the saved position is one in the input \"", found, "\", but this input is \"", definition,
-                   "\"; build the same input, or set restore_input = "
-                   "saved_input::if_it_fits to read this one from its beginning"));
+      detail::check_definition(from, definition);
       self().read(from);
-      if (from.left() != 0)
-        raise(status::data_loss,
-              text("the saved input position is damaged: expected its end, found ", from.left(), " bytes more"));
+      detail::check_end(from);
     }
   }
 
@@ -364,33 +342,23 @@ protected:
 private:
   template <class>
   friend class composable;
-  static constexpr std::int64_t one_element = -1;
 
   Self& self() { return static_cast<Self&>(*this); }
   const Self& self() const { return static_cast<const Self&>(*this); }
   auto detached() && { return any_units<batched_dataset<Self>>(std::move(self())); }
   auto detached() const& { return any_units<batched_dataset<Self>>(self()); }
 
+  // A null rule is that of external_state_policy::fail.
+  void save(std::vector<std::byte>& out, const detail::external_state_rule* rule) const {
+    detail::allow_by(rule, self().external_state());
+    std::string definition;
+    self().define(definition);
+    position_writer to(out);
+    detail::write_definition(to, definition);
+    self().write(to);
+  }
   void check(std::span<const tensor_view> out, std::int64_t rows) const {
-    const components& spec = self().element_spec();
-    if (!has_fixed_size(spec))
-      raise(status::invalid_argument, text("elements of ", to_text(spec),
-                                           " differ in size; read them with "
-                                           "next(datum&), or make them equal with padded_batch"));
-    if (out.size() != spec.size())
-      raise(status::invalid_argument, text("expected an array for each of the ", spec.size(), " components (",
-                                           to_text(spec), "), found ", out.size()));
-    for (std::size_t i = 0; i < spec.size(); ++i) {
-      const int lead = rows == one_element ? 0 : 1;
-      bool fits = out[i].type == spec[i].type && out[i].dims.rank == spec[i].dims.rank + lead;
-      for (int k = 0; fits && k < spec[i].dims.rank; ++k) fits = out[i].dims[k + lead] == spec[i].dims[k];
-      if (fits && lead == 1) fits = out[i].dims[0] >= rows;
-      if (fits) continue;
-      raise(status::invalid_argument,
-            text("the component \"", spec[i].name, "\" is ", name_of(spec[i].type), " ", to_text(spec[i].dims),
-                 lead == 1 ? text(", and ", rows, " rows of it are to be written") : std::string(),
-                 "; the array given for it is ", name_of(out[i].type), " ", to_text(out[i].dims)));
-    }
+    detail::check_rows(self().element_spec(), out, rows);
   }
 
   std::shared_ptr<const detail::external_state_rule> rule_;

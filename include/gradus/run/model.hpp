@@ -82,6 +82,13 @@ struct compiled_model {
       if (g.nodes[i].op == &cards::apply && g.nodes[i].inputs == 3) return true;
     return false;
   }
+  // True if a variable of float64 is updated; without one, nothing of an update in float64 is compiled.
+  static consteval bool may_be_double() {
+    constexpr const auto& g = frozen<mode::train>::graph;
+    for (int i = 0; i < g.size.nodes; ++i)
+      if (g.nodes[i].op == &cards::apply && g.nodes[i].type == float64) return true;
+    return false;
+  }
 
 private:
   template <class F, int I>
@@ -162,6 +169,7 @@ public:
   explicit interpreted_model(std::function<model_spec(graph&)> build) : build_(std::move(build)) {}
 
   static consteval bool may_be_sparse() { return true; }
+  static consteval bool may_be_double() { return true; }
 
   template <mode M>
   runnable get() const {

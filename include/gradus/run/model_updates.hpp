@@ -109,9 +109,9 @@ public:
       write_number(c, n.type, step.loss_scale());
     } else if constexpr (!Optimizer::uniform) {
       with_step(n, [this](auto& one) { step.apply(one); });
-    } else if (n.type == float64) {
-      apply<double, InOrder>(n, c);
     } else {
+      if constexpr (Model::may_be_double())
+        if (n.type == float64) return apply<double, InOrder>(n, c);
       apply<float, InOrder>(n, c);
     }
   }
@@ -401,7 +401,9 @@ private:
   }
   template <class F>
   void with_step(const node& apply, F f) {
-    apply.type == float64 ? with_step<double>(apply, f) : with_step<float>(apply, f);
+    if constexpr (Model::may_be_double())
+      if (apply.type == float64) return with_step<double>(apply, f);
+    with_step<float>(apply, f);
   }
   template <class F>
   void each_update(F f) {

@@ -94,7 +94,7 @@ public:
   any_summary_writer(const any_summary_writer&) = delete;
   any_summary_writer& operator=(const any_summary_writer&) = delete;
   // Writes what it can, and reports no error; close() does.
-  ~any_summary_writer() = default;
+  ~any_summary_writer();
 
   // Functions that add return whether the event was accepted: always true, unless a full queue rejects it.
   bool add_scalar(std::string_view tag, float value, std::int64_t step);

@@ -52,6 +52,7 @@ GRADUS_BODY std::string host_name() {
   return "localhost";
 }
 
+GRADUS_BODY any_summary_writer::~any_summary_writer() = default;
 GRADUS_BODY any_summary_writer::any_summary_writer(std::string logdir, summary_writer_options options,
                                                    any_file_system fs, any_clock clock)
     : logdir_(std::move(logdir)), options_(std::move(options)), fs_(std::move(fs)), clock_(std::move(clock)) {

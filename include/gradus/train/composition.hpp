@@ -75,6 +75,17 @@ using operations_among =
     typename join_operations<policy_of<kind::operations, ops<>, Policies...>,
                              typename policy_of<kind::pooling, separate_pools, Policies...>::kernels>::type;
 
+// Returns the configuration among the policies, null if there is none.
+template <class... Policies>
+const run_config* given_config(const Policies&... policies) {
+  const run_config* found = nullptr;
+  const auto look = [&found](const auto& policy) {
+    if constexpr (std::is_same_v<decltype(policy), const run_config&>) found = &policy;
+  };
+  (look(policies), ...);
+  return found;
+}
+
 // This is the decision about saves that run_config's two intervals make.
 using config_decision = any_of<every_steps, every_seconds>;
 template <class Decision>

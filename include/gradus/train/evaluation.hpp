@@ -46,6 +46,8 @@ public:
 private:
   template <class, class...>
   friend class trainer;
+  void add(std::string_view name, double value);
+
   std::vector<std::pair<std::string, double>> values_;
   std::int64_t step_ = 0;
 };

@@ -14,6 +14,8 @@ GRADUS_BODY double evaluation::operator[](std::string_view name) const {
   raise(status::not_found, text("the evaluation has no \"", name, "\"; it has ", known));
 }
 
+GRADUS_BODY void evaluation::add(std::string_view name, double value) { values_.emplace_back(name, value); }
+
 GRADUS_BODY const_tensor_view predictions::operator[](std::string_view name) const {
   std::string known;
   for (const auto& [n, v] : *items_) {

@@ -34,26 +34,17 @@ feed_plan match_feeds(Stepper& stepper, const Dataset& data) {
   return match_feeds(wanted, data.element_spec(), data.batch_size());
 }
 
+// Points the views of the plan to the memory that takes a batch of this size.
+void point_to_feeds(feed_plan& plan, const components& parts, std::int64_t batch_size, step_machine& m);
+// Binds the machine to a short last batch, of n examples, that has been read.
+void shorten_batch(feed_plan& plan, const components& parts, std::int64_t n, step_machine& m);
 // Writes the next batch into the placeholders' memory; returns its number of examples, or 0 at the end of the data.
 template <mode M, class Stepper, class Dataset>
 std::int64_t fill_feeds(Stepper& stepper, Dataset& data, feed_plan& plan) {
-  const components& parts = data.element_spec();
-  auto& m = stepper.template bound<M>(data.batch_size());
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    extents dims{data.batch_size()};
-    for (int k = 0; k < parts[i].dims.rank; ++k) dims.push(parts[i].dims[k]);
-    feed_target& target = plan.targets[i];
-    plan.views[i] = tensor_view(parts[i].type, dims, target.node >= 0 ? m.address(target.node) : target.unused.data());
-  }
+  step_machine& m = stepper.template bound<M>(data.batch_size());
+  point_to_feeds(plan, data.element_spec(), data.batch_size(), m);
   const std::int64_t n = data.next(std::span<const tensor_view>(plan.views));
-  if (n == 0 || n == data.batch_size()) return n;
-  m.bind(n);  // a short last batch: tensors move down in memory, and the batch moves with them
-  for (int slot = 0; slot < m.what().program.slot_count; ++slot)
-    for (std::size_t i = 0; i < parts.size(); ++i) {
-      const int node = plan.targets[i].node;
-      if (node >= 0 && m.what().program.places[node].index == slot)
-        std::memmove(m.address(node), plan.views[i].data, static_cast<std::size_t>(n) * size_bytes(parts[i]));
-    }
+  if (n != 0 && n != data.batch_size()) shorten_batch(plan, data.element_spec(), n, m);
   return n;
 }
 

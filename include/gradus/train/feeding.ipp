@@ -82,4 +82,24 @@ GRADUS_BODY void check_passing(std::int64_t batches, saved_input how) {
              "saved_input::required, which goes on in the same input"));
 }
 
+GRADUS_BODY void point_to_feeds(feed_plan& plan, const components& parts, std::int64_t batch_size, step_machine& m) {
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    extents dims{batch_size};
+    for (int k = 0; k < parts[i].dims.rank; ++k) dims.push(parts[i].dims[k]);
+    feed_target& target = plan.targets[i];
+    plan.views[i] = tensor_view(parts[i].type, dims, target.node >= 0 ? m.address(target.node) : target.unused.data());
+  }
+}
+
+// Tensors move down in memory, and the batch moves with them.
+GRADUS_BODY void shorten_batch(feed_plan& plan, const components& parts, std::int64_t n, step_machine& m) {
+  m.bind(n);
+  for (int slot = 0; slot < m.what().program.slot_count; ++slot)
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      const int node = plan.targets[i].node;
+      if (node >= 0 && m.what().program.places[node].index == slot)
+        std::memmove(m.address(node), plan.views[i].data, static_cast<std::size_t>(n) * size_bytes(parts[i]));
+    }
+}
+
 }  // namespace gradus::detail

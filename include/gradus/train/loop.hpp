@@ -83,6 +83,9 @@ public:
   sink_type& sink() { return sink_; }
   void say(std::string_view line) { sink_.line(line); }
   void warn_of(std::string_view what) { warn(sink_, what); }
+  void warn_of(const restored& found) {
+    for (const std::string& w : warnings_of(found)) warn_of(w);
+  }
   // Warns of data that may be fed in another order than was meant; the same text is not repeated.
   void doubt(const std::string& what) {
     if (!what.empty() && what != doubted_) warn_of(doubted_ = what);
@@ -108,30 +111,14 @@ public:
   // step that this run makes.
   bool restore(Steps& steps, const state_list& list, bool only_reading, std::string_view path = {},
                std::int64_t last = std::numeric_limits<std::int64_t>::max()) {
-    std::optional<restored> found;
-    std::string newest;
+    restored_run read;
     if (saves_) {
       saves_->finish();
-      if (has_files()) {
-        if (!only_reading) {
-          saves_->files().follow(directory_of(settings_.prefix()));
-          saves_->files().own(directory_of(settings_.prefix()));
-        }
-        const restore_options how{.ignore_extra = only_reading,
-                                  .fallback = settings_.restore_fallback,
-                                  .restore_newest = settings_.restore_newest,
-                                  .prefix = settings_.basename,
-                                  .restore_input = settings_.restore_input,
-                                  .input_until = last};
-        newest = newest_listed(fs_, settings_.directory);
-        if (path.empty())
-          found = saves_->files().restore_latest(list, settings_.directory, how);
-        else
-          found = saves_->files().restore(list, std::string(path), how);
-      }
+      read = restore_run(saves_->files(), fs_, settings_, list, only_reading, path, last);
     }
+    const auto& [found, newest] = read;
     if (found) {
-      for (const auto& w : warnings_of(*found)) warn_of(w);
+      warn_of(*found);
       steps.restored();
       saved_step_ = found->step, save_failed_ = false;
       read_path_ = found->path;
@@ -172,17 +159,7 @@ public:
   // Restores what `list` names, the position of the input, from the checkpoint that was read. Raises
   // failed_precondition if that is not the newest one, which a save would then replace by what came of an older one.
   void restore_position(const state_list& list) {
-    if (const std::string newest = newest_listed(fs_, settings_.directory); newest != newest_then_)
-      raise(status::failed_precondition,
-            text("train: the variables were replaced (cluster/federated_server.hpp) while they were those of \"",
-                 read_path_, "\", and the newest checkpoint is \"", newest,
-                 "\", which a save would replace; begin the rounds with the values of the newest one"));
-    saves_->files().follow(directory_of(settings_.prefix()));
-    saves_->files().own(directory_of(settings_.prefix()));
-    const restored found = saves_->files().restore(
-        list, read_path_,
-        {.ignore_extra = true, .prefix = settings_.basename, .restore_input = settings_.restore_input});
-    for (const auto& w : warnings_of(found)) warn_of(w);
+    warn_of(restore_input_of(saves_->files(), fs_, settings_, list, read_path_, newest_then_));
     input_is_behind_ = false;
   }
   // Raises failed_precondition if another run has saved into the directory since this one did.

@@ -46,6 +46,17 @@ protected:
 std::string restored_line(const restored& found);
 // Returns the newest checkpoint that the directory's state file lists; empty if there is none or it cannot be read.
 std::string newest_listed(const any_file_system& fs, const std::string& directory);
+// What a run has restored, and the newest checkpoint that was listed then.
+struct restored_run {
+  std::optional<restored> found;
+  std::string newest;
+};
+// Restores `path` (if it is empty, the newest checkpoint) for a run whose last step is `last`; run_loop::restore.
+restored_run restore_run(any_saver& files, const any_file_system& fs, const loop_settings& s, const state_list& list,
+                         bool only_reading, std::string_view path, std::int64_t last);
+// Restores the position of the input from `path`, of which `newest_then` was the newest; run_loop::restore_position.
+restored restore_input_of(any_saver& files, const any_file_system& fs, const loop_settings& s, const state_list& list,
+                          const std::string& path, const std::string& newest_then);
 // Raises failed_precondition if the newest checkpoint of the directory is not the last of `own`, which held `step`.
 void refuse_others(const any_file_system& fs, const std::string& directory, const std::vector<std::string>& own,
                    std::int64_t step);

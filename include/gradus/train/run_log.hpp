@@ -52,6 +52,15 @@ summary_values merged_summary(Steps& steps, double loss, double rate, std::vecto
   return all;
 }
 
+// Returns the bytes of a model's GraphDef.
+std::vector<std::byte> encoded_graph(const graph_parts& parts, const char* names);
+// Writes the graph as graph.pbtxt into the directory, which is made if it is missing.
+void publish_pbtxt(const graph_parts& parts, const char* names, const any_file_system& fs,
+                   const std::string& directory);
+// Returns the bytes of a MetaGraphDef; `refusal` as in to_meta_graph.
+std::vector<std::byte> encoded_meta_graph(const graph_parts& parts, const char* names, std::vector<saved_tensor> saved,
+                                          std::string_view refusal);
+
 template <class FileSystem, class Clock>
 class run_log {
 public:
@@ -66,9 +75,7 @@ public:
   template <class Steps>
   void add_graph(Steps& steps) {
     steps.model().template show<mode::train>([&](const graph_parts& parts, const char* names) {
-      std::vector<std::byte> bytes;
-      encode_graph_def(bytes, to_graph_def(parts, names));
-      to_.add_graph(bytes, steps.global_step());
+      to_.add_graph(encoded_graph(parts, names), steps.global_step());
     });
     shows_more_ = check_summaries(steps.template graph<mode::train>());
   }
@@ -113,20 +120,21 @@ private:
   bool shows_more_ = true;
 };
 
+// Returns the tensors of a list of state, under their own names.
+std::vector<saved_tensor> tensors_of(const state_list& list, void* steps,
+                                     bool (*is_trainable)(void* steps, std::string_view name));
 // Returns the contents of a checkpoint of these steps, under the names that the codec gives them, except the input's
 // position, which no other program could use.
 template <class Steps, class Codec>
 std::vector<saved_tensor> saved_tensors(Steps& steps, const Codec& codec) {
   state_list list;
   steps.remembers(list);
-  std::vector<saved_tensor> out;
-  [[maybe_unused]] snapshot content;
-  for (const state_entry& e : list.entries()) {
-    if (e.dynamic != nullptr) continue;
-    out.push_back({e.name, e.type, {e.dims.dims, e.dims.dims + e.dims.rank}, steps.is_trainable(e.name)});
-    if constexpr (requires { codec.stored(content); }) content.records.push_back({e.name, e.type, e.dims, e.bytes});
-  }
-  if constexpr (requires { codec.stored(content); }) {
+  std::vector<saved_tensor> out = tensors_of(
+      list, &steps, [](void* s, std::string_view name) -> bool { return static_cast<Steps*>(s)->is_trainable(name); });
+  if constexpr (requires(snapshot content) { codec.stored(std::move(content)); }) {
+    snapshot content;
+    for (const state_entry& e : list.entries())
+      if (e.dynamic == nullptr) content.records.push_back({e.name, e.type, e.dims, e.bytes});
     const auto stored = codec.stored(std::move(content));
     for (std::size_t i = 0; i < out.size(); ++i) {
       out[i].key = stored[i].name, out[i].type = stored[i].type, out[i].slice = stored[i].slice;
@@ -143,53 +151,49 @@ std::vector<saved_tensor> saved_tensors(Steps& steps, const Codec& codec) {
 template <class Steps, class FileSystem, class Codec>
 std::vector<std::byte> publish_graph(Steps& steps, const std::string& directory, const FileSystem& fs,
                                      const Codec& codec) {
-  steps.model().template show<mode::train>([&](const graph_parts& parts, const char* names) {
-    make_directories(fs, directory);
-    publish(fs, join_path(directory, "graph.pbtxt"), to_pbtxt(to_graph_def(parts, names)));
-  });
+  steps.model().template show<mode::train>(
+      [&](const graph_parts& parts, const char* names) { publish_pbtxt(parts, names, fs, directory); });
   std::vector<std::byte> meta;
   if constexpr (has_protozero)
     steps.model().template show_forward<mode::predict>(
         [&](const graph_parts& parts, const char* names, std::string_view refusal) {
-          encode_meta_graph(meta, to_meta_graph(parts, names, saved_tensors(steps, codec), refusal));
+          meta = encoded_meta_graph(parts, names, saved_tensors(steps, codec), refusal);
         });
   return meta;
 }
 
 // This is the log of evaluations: each name is a run of its own in TensorBoard, with its own directory and file.
-template <class FileSystem, class Clock>
-class evaluation_logs {
+class any_evaluation_logs {
 public:
+  any_evaluation_logs();
+  any_evaluation_logs(any_evaluation_logs&&) noexcept;
+  any_evaluation_logs& operator=(any_evaluation_logs&&) noexcept;
+  ~any_evaluation_logs();
+
   // An evaluation of the newest checkpoint takes the place of those of its step and of later ones, also of an earlier
   // process. One of an older checkpoint (is_newest_checkpoint) stands beside the others: a start would make TensorBoard
   // hide the results of later steps.
   void add(const std::string& logdir, const summary_values& values, std::int64_t step, bool is_newest,
-           const FileSystem& fs = {}, const Clock& clock = {}) {
-    one* to = nullptr;
-    for (one& o : all_)
-      if (o.logdir == logdir) to = &o;
-    if (to == nullptr)
-      to = &all_.emplace_back(one{
-          logdir, std::make_unique<summary_writer<FileSystem, Clock>>(logdir, summary_writer_options{}, fs, clock)});
-    to->log->resume();
-    if (is_newest && step <= std::exchange(to->last, step)) to->log->start(step);
-    to->log->add_summary(values, step);
-    to->log->close();
-  }
+           const any_file_system& fs, const any_clock& clock);
   void add(const std::string& logdir, std::span<const std::pair<std::string, double>> values, std::int64_t step,
-           bool is_newest, const FileSystem& fs = {}, const Clock& clock = {}) {
-    summary_values all;
-    for (const auto& [name, v] : values) all.push_back(scalar_summary(name, static_cast<float>(v)).front());
-    add(logdir, all, step, is_newest, fs, clock);
-  }
+           bool is_newest, const any_file_system& fs, const any_clock& clock);
 
 private:
-  struct one {
-    std::string logdir;
-    std::unique_ptr<summary_writer<FileSystem, Clock>> log;
-    std::int64_t last = std::numeric_limits<std::int64_t>::max();
-  };
+  struct one;
   std::vector<one> all_;
+};
+template <class FileSystem, class Clock>
+class evaluation_logs : public any_evaluation_logs {
+public:
+  template <class Values>
+  void add(const std::string& logdir, const Values& values, std::int64_t step, bool is_newest,
+           const FileSystem& fs = {}, const Clock& clock = {}) {
+    any_evaluation_logs::add(logdir, values, step, is_newest, fs, clock);
+  }
 };
 
 }  // namespace gradus::detail
+
+#ifndef GRADUS_COMPILED
+#include "run_log.ipp"
+#endif

@@ -34,6 +34,9 @@ namespace detail {
 // Returns the settings of the loop that a run_config gives.
 loop_settings loop_settings_of(const run_config& c, bool decides_itself);
 saver_options saver_options_of(const run_config& c);
+// Returns a trainer's own configuration: a copy of the given one (null: the defaults), without a model_dir if this task
+// has no files. Raises the errors of `validate`.
+run_config trainer_config(const run_config* given, bool in_cluster, bool has_files);
 struct validation_state;
 // Sets a flag for as long as this object lives.
 class true_while {
@@ -62,7 +65,8 @@ public:
   using stepper_type = typename composition::stepper_type;
 
   explicit trainer(const Source& source, const Policies&... policies)
-      : config_(of_task(checked(take_policy<kind::configuration, run_config>(policies...)), policies...)),
+      : config_(detail::trainer_config(detail::given_config(policies...), composition::in_cluster,
+                                       has_files_here(policies...))),
         stepper_(composition::make_steps(source, policies...)),
         loop_(detail::loop_settings_of(config_, policies_of<kind::save_when, Policies...> != 0),
               detail::saver_options_of(config_),
@@ -131,9 +135,9 @@ public:
             "evaluate: the dataset gave no examples; rewind() it, or look at its path and filters");
     evaluation result;
     result.step_ = stepper_.global_step();
-    result.values_.emplace_back("loss", loss / static_cast<double>(examples));
+    result.add("loss", loss / static_cast<double>(examples));
     detail::for_each_output<mode::evaluate>(stepper_, output::metric, [&](std::string_view name, const tensor_view& v) {
-      if (v.size() == 1) result.values_.emplace_back(name, detail::as_number(v));
+      if (v.size() == 1) result.add(name, detail::as_number(v));
     });
     if (has_files() && !options.name.empty() && (detail::has_protozero || config_.save_summary_steps > 0))
       evaluations_.add(join_path(config_.model_dir, options.name), result.values_, result.step_, is_newest,
@@ -237,7 +241,7 @@ private:
   stepper_type stepper_;
   std::shared_ptr<detail::validation_state> validation_;  // null until a run validates
   detail::run_loop<composition, stepper_type> loop_;      // after these two, whose state it may be writing to a file
-  detail::evaluation_logs<file_system_type, clock_type> evaluations_;
+  detail::any_evaluation_logs evaluations_;
   std::uint64_t restored_ = 1;  // values were read to be evaluated or predicted with, or trained: as often, plus 1
   bool trains_ = false;         // in a call of train, which holds the directory
 
@@ -324,15 +328,12 @@ private:
     }
   }
 
-  static run_config checked(run_config c) {
-    detail::validate_for_trainer(c, composition::in_cluster);
-    return c;
-  }
   // A task of a cluster that is not its chief has no files.
-  static run_config of_task(run_config c, const Policies&... policies) {
+  static bool has_files_here([[maybe_unused]] const Policies&... policies) {
     if constexpr (composition::in_cluster)
-      if (!take_policy<kind::connection, detail::in_this_process>(policies...).has_files()) c.model_dir = none;
-    return c;
+      return take_policy<kind::connection, detail::in_this_process>(policies...).has_files();
+    else
+      return true;
   }
   bool has_files() const { return !config_.model_dir.empty(); }
   void ready_to_read(std::string_view path = {}) {

@@ -21,6 +21,13 @@ GRADUS_BODY loop_settings loop_settings_of(const run_config& c, bool decides_its
   return s;
 }
 
+GRADUS_BODY run_config trainer_config(const run_config* given, bool in_cluster, bool has_files) {
+  run_config c = given != nullptr ? *given : run_config{};
+  validate_for_trainer(c, in_cluster);
+  if (!has_files) c.model_dir = none;
+  return c;
+}
+
 GRADUS_BODY saver_options saver_options_of(const run_config& c) {
   return {.max_to_keep = c.keep_checkpoint_max,
           .keep_checkpoint_every_n_hours = c.keep_checkpoint_every_n_hours,
