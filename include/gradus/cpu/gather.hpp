@@ -33,15 +33,16 @@ void add_run(T* y, const T* x, std::int64_t n) {
     for (std::int64_t i = 0; i < n; ++i) y[i] = (integer<T>(y[i]) + integer<T>(x[i])).v;
   }
 }
-// Rows are prefetched this many ahead, and of a long row only the first lines: the processor guesses the rest. Nothing
-// is prefetched of a table of fewer bytes than near_table: it is in a near cache.
-inline constexpr std::int64_t gathered_ahead = 32;
+// Rows are prefetched this many ahead, into the second cache, which takes more of them at a time than the first. Of a
+// long row only the first lines are prefetched: the processor guesses the rest. Nothing is prefetched of a table of
+// fewer bytes than near_table, which is in a near cache, nor of few rows, which the processor reads at once anyway.
+inline constexpr std::int64_t gathered_ahead = 128, gathered_at_once = 64;
 inline constexpr std::size_t gathered_first = 256, near_table = 1 << 18;
 template <class Index>
 GRADUS_INLINE void prefetch_gathered(const std::byte* table, std::size_t bytes, Index row, std::int64_t rows) {
   if (row < 0 || row >= rows) return;  // this is an error when it is that row's turn
   const std::byte* const at = table + static_cast<std::size_t>(row) * bytes;
-  for (std::size_t k = 0; k < (bytes < gathered_first ? bytes : gathered_first); k += 64) __builtin_prefetch(at + k);
+  for (std::size_t k = 0; k < (bytes < gathered_first ? bytes : gathered_first); k += 64) __builtin_prefetch(at + k, 0, 2);
 }
 }  // namespace detail
 
@@ -55,9 +56,10 @@ struct op_kernel<&cards::gather> {
       const std::int64_t rows = s.raw(2) == 0 ? 0 : s.dim(2);
       const index_range mine = s.share(s.dim(0));
       const Index* const listed = at<Index>(a, 2);
-      const std::int64_t ahead =
-          static_cast<std::size_t>(rows) * bytes > detail::near_table ? detail::gathered_ahead : mine.last - mine.first;
-      for (std::int64_t i = mine.first; ahead < mine.last - mine.first && i < mine.first + ahead; ++i)
+      const bool is_far = static_cast<std::size_t>(rows) * bytes > detail::near_table &&
+                          mine.last - mine.first > detail::gathered_at_once;
+      const std::int64_t ahead = is_far ? detail::gathered_ahead : mine.last - mine.first;
+      for (std::int64_t i = mine.first; is_far && i < mine.last && i < mine.first + ahead; ++i)
         detail::prefetch_gathered(a[1], bytes, listed[i], rows);
       const auto copy_rows = [&](std::size_t n) __attribute__((always_inline)) {
         for (std::int64_t i = mine.first; i < mine.last; ++i) {
