@@ -196,17 +196,20 @@ GRADUS_INLINE void prefetch_row(const T* row, std::size_t width) {
   asm volatile("");
 }
 template <class Composed, class T>
+GRADUS_INLINE void prefetch_slots_at(const mirror_pointers<T, Composed::mirror_count>& mirrors, std::size_t row,
+                                     std::size_t width) {
+  for (std::size_t k = 0; k < Composed::slot_count; ++k) prefetch_row(mirrors.at[k] + row * width, width);
+}
+template <class Composed, class T>
 GRADUS_INLINE void prefetch_rows_at(const T* theta, const mirror_pointers<T, Composed::mirror_count>& mirrors,
                                     std::size_t row, std::size_t width) {
   prefetch_row(theta + row * width, width);
-  [&]<std::size_t... I>(std::index_sequence<I...>) {
-    (prefetch_row(mirrors.at[I] + row * width, width), ...);
-  }(std::make_index_sequence<Composed::slot_count>{});
+  prefetch_slots_at<Composed>(mirrors, row, width);
 }
 // Rows are prefetched this many rows ahead: as many as keep the processor's line buffers busy.
 inline constexpr std::size_t narrow_rows_ahead = 64, wide_rows_ahead = 12;
-// While many rows are chained, one is prefetched for every so many, up to so many lines in all: memory takes longer than
-// chaining, and they must still be in the second cache when their turn comes.
+// While many rows are chained, one is prefetched for every so many, up to so many lines in all: memory takes longer
+// than chaining, and they must still be in the second cache when their turn comes.
 inline constexpr std::size_t chained_to_prefetched = 8, chained_lines = 4096;
 
 // Runs the rule on rows narrower than a register, in blocks: theta, slots and gradients of many rows are gathered side
@@ -276,8 +279,8 @@ void step_narrow_rows(const Composed& p, const ready_step<N, Composed>& k,
 }
 }  // namespace detail
 
-// Prefetches rows before a step needs them; a row out of range is passed over. Theta's rows come first: the forward pass
-// waits for these, and the slots arrive while it computes.
+// Prefetches rows before a step needs them; a row out of range is passed over. Theta's rows come first: the forward
+// pass waits for these, and the slots arrive while it computes.
 template <class Composed, class T, class Index>
 void prefetch_rows(const T* theta, T* const* mirrors, std::size_t row_count, std::size_t width, const Index* rows,
                    std::size_t n) {
@@ -331,16 +334,17 @@ template <class A, class T, class Composed, class Index, class N = detail::pack<
 void sweep_rows(const Composed& p, const typename Composed::template constants<T>& c, T scale, T* theta,
                 T* const* mirrors, std::size_t row_count, std::size_t width, const Index* rows, const T* values,
                 std::size_t n, std::span<std::int32_t> scratch, std::size_t per = 1) {
-  // Memory is idle while rows are chained, so the first rows are prefetched meanwhile; the others follow shortly before
-  // their turn.
+  // Memory is idle while rows are chained, so the slots of the first rows are prefetched meanwhile (the forward pass
+  // has just read the rows themselves); the others follow shortly before their turn.
   const detail::mirror_pointers<T, Composed::mirror_count> at(mirrors);
   const std::size_t apart = n <= detail::narrow_rows_ahead ? 1 : detail::chained_to_prefetched,
-                    most = detail::chained_lines / (Composed::slot_count + 1) / (detail::prefetched_lines<T>(width) + (width == 0));
+                    most = detail::chained_lines / (Composed::slot_count + 1) /
+                           (detail::prefetched_lines<T>(width) + (width == 0));
   std::size_t next = 0, countdown = apart;
   const row_chains chains = chain_rows(rows, n, scratch, [&](std::size_t) {
     if (--countdown != 0) return;
     countdown = apart;
-    if (next < most) detail::prefetch_rows_at<Composed>(theta, at, static_cast<std::size_t>(rows[next++]), width);
+    if (next < most) detail::prefetch_slots_at<Composed>(at, static_cast<std::size_t>(rows[next++]), width);
   });
   if constexpr (Composed::may_decay_all_rows) {
     if (p.decays_all_rows()) {
