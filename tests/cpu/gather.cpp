@@ -4,6 +4,10 @@
 
 #include <doctest/doctest.h>
 
+#include <gradus/pass/fuse.hpp>
+
+#include "divided.hpp"
+
 using namespace gradus;
 using kernel_test::from_bytes;
 using kernel_test::to_bytes;
@@ -48,6 +52,61 @@ TEST_CASE("gather from a table that is not near, which it asks ahead, takes the 
     feeds[ids.id] = to_bytes(listed);
     CHECK_THROWS_AS(kernel_test::run(gather_ops{}, g, y, static_cast<std::int64_t>(n), feeds), invalid_argument);
   }
+}
+
+namespace {
+// Weighted rows are added one after the other, from +0.
+template <class T, class Index>
+void sums_of_rows(dtype of, dtype indices, std::size_t rows, std::size_t width, std::size_t each, std::size_t lists) {
+  kernel_test::lcg random;
+  const auto table = random.reals<T>(rows * width), weights = random.reals<T>(lists * each);
+  std::vector<Index> ids(lists * each);
+  for (auto& id : ids) id = static_cast<Index>(random(static_cast<std::uint32_t>(rows)));
+  std::vector<T> expected(lists * width);
+  for (std::size_t i = 0; i < lists; ++i)
+    for (std::size_t j = 0; j < width; ++j) {
+      volatile T sum = 0;  // nothing is fused
+      for (std::size_t k = i * each; k < (i + 1) * each; ++k) {
+        const volatile T product = table[static_cast<std::size_t>(ids[k]) * width + j] * weights[k];
+        sum = sum + product;
+      }
+      expected[i * width + j] = sum;
+    }
+  CAPTURE(width);
+  bool same = true;
+  CHECK(divided_test::same_in_parts<&cards::gathered_sum, T>(
+            {0, static_cast<int>(each), static_cast<int>(width), static_cast<int>(rows)},
+            static_cast<std::int64_t>(lists), lists * width, {of, of, indices, of},
+            {table.data(), ids.data(), weights.data()}, same) == expected);
+  CHECK(same);
+}
+}  // namespace
+
+TEST_CASE("weighted rows are added where they lie, one chain for each column") {
+  for (const std::size_t width : {1u, 2u, 7u, 16u, 33u, 64u, 100u}) {
+    sums_of_rows<float, std::int32_t>(float32, int32, 50, width, 5, 9);
+    sums_of_rows<double, std::int64_t>(float64, int64, 50, width, 1, 3);
+    sums_of_rows<float, std::int64_t>(float32, int64, 70'000 / width, width, 50, 40);  // it looks ahead
+  }
+}
+
+TEST_CASE("what fusion makes of a gather and a sum gives the sum, and says which index is outside") {
+  graph g;
+  const value table = g.placeholder("table", {3, 2}), ids = g.placeholder("ids", {batch, 2}, int32),
+              w = g.placeholder("w", {batch, 2, 1});
+  g.add_output(output::fetch, "y", reduce_sum(gather(table, ids) * w, {1}));
+  graph f = fuse(parts_of(g));
+  const value y{&f, f.nodes.count - 1};
+  REQUIRE(f.nodes[y.id].op == &cards::gathered_sum);  // behind the placeholders 0, 1 and 2
+  std::map<int, kernel_test::bytes> feeds{{0, to_bytes<float>({1, 2, 3, 4, 5, 6})},
+                                          {1, to_bytes<std::int32_t>({2, 0, 1, 2})},
+                                          {2, to_bytes<float>({1, 10, 0, 2})}};
+  CHECK(from_bytes<float>(kernel_test::run(gather_ops{}, f, y, 2, feeds)) == std::vector<float>{15, 26, 10, 12});
+  feeds[1] = to_bytes<std::int32_t>({2, 0, 3, 2});
+  CHECK_THROWS_WITH_AS(kernel_test::run(gather_ops{}, f, y, 2, feeds),
+                       "Gather: index 3 at position 2 is outside the table's 3 rows; indices must be in [0, 3): check "
+                       "the ids, or give the table more rows",
+                       invalid_argument);
 }
 
 TEST_CASE("rows_to_dense adds rows in order of arrival") {

@@ -202,6 +202,35 @@ constexpr auto no_axes = [](graph& g) { g.add_output(output::fetch, "y", exp(g.p
 static_assert(fused<no_axes>().expressions[0].loops == 1);
 }  // namespace
 
+// ---- rows of a table, weighted and summed
+enum class but : int { nothing, rows_are_read, many_rows, other_axis, other_weights };
+template <but What>
+constexpr auto weighted_rows = [](graph& g) {
+  constexpr int each = What == but::many_rows ? 256 : 3;
+  const value ids = g.placeholder("ids", {batch, each}, int32),
+              w = g.placeholder("w", {batch, each, What == but::other_weights ? 4 : 1});
+  const value rows = gather(g.variable("table", {9, 4}), ids);
+  g.add_output(output::fetch, "y", reduce_sum(rows * w, {What == but::other_axis ? 2 : 1}));
+  if (What == but::rows_are_read) g.add_output(output::fetch, "rows", rows);
+};
+static_assert([] {
+  const graph g = fused<weighted_rows<but::nothing>>();
+  if (many(g, cards::gathered_sum) != 1 || many(g, cards::gather) + many(g, cards::mul) + many(g, cards::fused) != 0 ||
+      many(g, cards::sum) != 0 || !lawful(g))
+    return false;
+  const node& n = g.nodes[g.nodes.count - 1];
+  const int* from = g.edges.first + n.first;
+  return n.op == &cards::gathered_sum && n.dims == shape{batch, 4} && g.nodes[from[0]].op == &variable_card &&
+         g.nodes[from[1]].type == int32 && g.nodes[from[2]].dims == shape{batch, 3, 1};
+}());
+template <but What>
+constexpr bool keeps_the_gather =
+    many(fused<weighted_rows<What>>(), cards::gather) == 1 &&
+    many(fused<weighted_rows<What>>(), cards::gathered_sum) == 0 && lawful(fused<weighted_rows<What>>());
+static_assert(keeps_the_gather<but::rows_are_read>);  // something else needs them in memory
+static_assert(keeps_the_gather<but::many_rows>);      // their sum may be a tree
+static_assert(keeps_the_gather<but::other_axis> && keeps_the_gather<but::other_weights>);
+
 TEST_CASE("the same at run time") {
   CHECK(fused<three_steps>().expressions[0].steps == 3);
   CHECK(lawful(fused<layer>()));

@@ -181,24 +181,36 @@ GRADUS_INLINE void step_row(const Composed& p, const ready_step<N, Composed>& k,
     for (; j < width; ++j) step.template operator()<extent::whole>(one, j, 0);
 }
 
-// Prefetches a row's cache lines before they are needed; of a long row it prefetches the first ones, and the processor
-// guesses the rest.
+// Of a long row only the first lines are prefetched: the processor guesses the rest.
+template <class T>
+constexpr std::size_t prefetched_lines(std::size_t width) {
+  const std::size_t lines = (width * sizeof(T) + 63) / 64;
+  return lines < 4 ? lines : 4;
+}
+// Prefetches a row's cache lines before they are needed. The empty asm is an effect: g++ takes a function that only
+// prefetches for one without any, and leaves out its calls.
 template <class T>
 GRADUS_INLINE void prefetch_row(const T* row, std::size_t width) {
-  constexpr std::size_t line = 64 / sizeof(T), most = 4 * line;
-  const std::size_t n = width < most ? width : most;
-  for (std::size_t j = 0; j < n; j += line) __builtin_prefetch(row + j, 1);
+  const std::size_t lines = prefetched_lines<T>(width);
+  for (std::size_t i = 0; i < lines; ++i) __builtin_prefetch(row + i * (64 / sizeof(T)), 1);
+  asm volatile("");
+}
+template <class Composed, class T>
+GRADUS_INLINE void prefetch_slots_at(const mirror_pointers<T, Composed::mirror_count>& mirrors, std::size_t row,
+                                     std::size_t width) {
+  for (std::size_t k = 0; k < Composed::slot_count; ++k) prefetch_row(mirrors.at[k] + row * width, width);
 }
 template <class Composed, class T>
 GRADUS_INLINE void prefetch_rows_at(const T* theta, const mirror_pointers<T, Composed::mirror_count>& mirrors,
                                     std::size_t row, std::size_t width) {
   prefetch_row(theta + row * width, width);
-  [&]<std::size_t... I>(std::index_sequence<I...>) {
-    (prefetch_row(mirrors.at[I] + row * width, width), ...);
-  }(std::make_index_sequence<Composed::slot_count>{});
+  prefetch_slots_at<Composed>(mirrors, row, width);
 }
 // Rows are prefetched this many rows ahead: as many as keep the processor's line buffers busy.
-inline constexpr std::size_t narrow_rows_ahead = 32, wide_rows_ahead = 12;
+inline constexpr std::size_t narrow_rows_ahead = 64, wide_rows_ahead = 12;
+// While many rows are chained, one is prefetched for every so many, up to so many lines in all: memory takes longer
+// than chaining, and they must still be in the second cache when their turn comes.
+inline constexpr std::size_t chained_to_prefetched = 8, chained_lines = 4096;
 
 // Runs the rule on rows narrower than a register, in blocks: theta, slots and gradients of many rows are gathered side
 // by side, swept densely and written back. The rule sees every number once, as it would row by row. With `Once`, every
@@ -214,7 +226,7 @@ void step_narrow_rows(const Composed& p, const ready_step<N, Composed>& k,
   constexpr auto slots = std::make_index_sequence<count>{};
   alignas(64) T own[room], gradient[room], slot[count + 1][room];
   std::size_t start[128];  // where rows begin, indexed by the low bits of d
-  static_assert(room + ahead < 128);
+  static_assert(room + ahead <= 128);
   T* beside[Composed::mirror_count + 1] = {};
   for (std::size_t i = 0; i < count; ++i) beside[i] = slot[i];
   const mirror_pointers<T, Composed::mirror_count> near(beside);
@@ -267,14 +279,18 @@ void step_narrow_rows(const Composed& p, const ready_step<N, Composed>& k,
 }
 }  // namespace detail
 
-// Prefetches rows before a step needs them; a row out of range is passed over.
+// Prefetches rows before a step needs them; a row out of range is passed over. Theta's rows come first: the forward
+// pass waits for these, and the slots arrive while it computes.
 template <class Composed, class T, class Index>
 void prefetch_rows(const T* theta, T* const* mirrors, std::size_t row_count, std::size_t width, const Index* rows,
                    std::size_t n) {
-  const detail::mirror_pointers<T, Composed::mirror_count> m(mirrors);
-  for (std::size_t i = 0; i < n; ++i)
-    if (rows[i] >= 0 && static_cast<std::uint64_t>(rows[i]) < row_count)
-      detail::prefetch_rows_at<Composed>(theta, m, static_cast<std::size_t>(rows[i]), width);
+  const auto prefetch = [&](const T* of) {
+    for (std::size_t i = 0; i < n; ++i)
+      if (static_cast<std::uint64_t>(rows[i]) < row_count)  // a negative number is above every row
+        detail::prefetch_row(of + static_cast<std::size_t>(rows[i]) * width, width);
+  };
+  prefetch(theta);
+  for (std::size_t k = 0; k < Composed::slot_count; ++k) prefetch(mirrors[k]);
 }
 
 // Runs the rule on the distinct rows first <= d < last of a sparse gradient. Rows share nothing, so that different
@@ -318,13 +334,18 @@ template <class A, class T, class Composed, class Index, class N = detail::pack<
 void sweep_rows(const Composed& p, const typename Composed::template constants<T>& c, T scale, T* theta,
                 T* const* mirrors, std::size_t row_count, std::size_t width, const Index* rows, const T* values,
                 std::size_t n, std::span<std::int32_t> scratch, std::size_t per = 1) {
-  // A few rows are prefetched while they are chained, many rows shortly before their turn.
+  // Memory is idle while rows are chained, so the slots of the first rows are prefetched meanwhile (the forward pass
+  // has just read the rows themselves); the others follow shortly before their turn.
   const detail::mirror_pointers<T, Composed::mirror_count> at(mirrors);
-  const row_chains chains =
-      n <= 2 * detail::narrow_rows_ahead
-          ? chain_rows(rows, n, scratch,
-                       [&](std::size_t row) { detail::prefetch_rows_at<Composed>(theta, at, row, width); })
-          : chain_rows(rows, n, scratch);
+  const std::size_t apart = n <= detail::narrow_rows_ahead ? 1 : detail::chained_to_prefetched,
+                    most = detail::chained_lines / (Composed::slot_count + 1) /
+                           (detail::prefetched_lines<T>(width) + (width == 0));
+  std::size_t next = 0, countdown = apart;
+  const row_chains chains = chain_rows(rows, n, scratch, [&](std::size_t) {
+    if (--countdown != 0) return;
+    countdown = apart;
+    if (next < most) detail::prefetch_slots_at<Composed>(at, static_cast<std::size_t>(rows[next++]), width);
+  });
   if constexpr (Composed::may_decay_all_rows) {
     if (p.decays_all_rows()) {
       const detail::ready_step<N, Composed> k(c, scale);

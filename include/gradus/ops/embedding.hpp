@@ -60,9 +60,9 @@ constexpr value embedding_lookup_sparse(value params, value ids, const sparse_lo
   const bool prunes = o.weights && o.combiner != combiner::sum;
   const value used = prunes ? logical_and(known, greater(o.weights, zero(params.type()))) : known;
   const value read = prunes ? select(used, ids, g.constant(-1, ids.type())) : ids;
+  // The stand-in is the largest id, or row 0. Written so, it is one loop over the ids.
   const value largest = detail::reduce(cards::max, read, 1 << last, true), lowest = zero(ids.type());
-  const value stand_in = maximum(largest, lowest);
-  value rows = gather(params, select(used, ids, stand_in));
+  value rows = gather(params, maximum(select(less(read, lowest), largest, read), lowest));
   if (o.max_norm > 0) {
     const int axis[] = {s.rank};
     rows = clip::by_norm(rows, o.max_norm, axis);

@@ -27,6 +27,12 @@ GRADUS_CARD_FUNCTION void lower_gather(lowering& l) {
   l.rows = count(l.in(1));
   l.dims[1] = product(l.in(0), 1), l.dims[2] = l.in(0).dims[0];
 }
+// dims: {0 = lists of rows, rows of a list, width of a row, rows of the table}
+GRADUS_CARD_FUNCTION void lower_gathered_sum(lowering& l) {
+  const int each = l.in(1).back();
+  l.rows = count(l.in(1)) / each;
+  l.dims[1] = each, l.dims[2] = product(l.in(0), 1), l.dims[3] = l.in(0).dims[0];
+}
 GRADUS_CARD_FUNCTION void infer_rows_to_dense(inference& r) {
   const shape wanted = r.attributes<shape_attr>().get();
   const shape &values = r.in(0), &indices = r.in(1);
@@ -62,6 +68,9 @@ GRADUS_CARD_FUNCTION void lower_one_hot(lowering& l) { l.rows = count(l.in(0)), 
 
 namespace cards {
 inline constexpr card gather{"Gather", 2, trait::tables, infer_gather, grad_gather, lower_gather},
+    // What pass/fuse.hpp makes of a gather [..., k, width] that is multiplied by weights [..., k, 1] and summed over k:
+    // the rows are added where they lie. A model does not name it.
+    gathered_sum{"GatherSum", 3, trait::tables, nullptr, nullptr, lower_gathered_sum},
     rows_to_dense{"RowsToDense", 2, trait::tables, infer_rows_to_dense, grad_rows_to_dense, lower_rows_to_dense},
     one_hot{"OneHot", 3, trait::blocks, infer_one_hot, nullptr, lower_one_hot};
 }  // namespace cards

@@ -9,8 +9,12 @@
 // sum or mean that is a group's only reader is computed from its numbers, which are then stored nowhere. In both cases
 // the group must be a matrix for every operand: the operand varies along all rows or none, and along all columns or
 // none.
+//
+// Rows of a table that are only multiplied by weights and summed, as those of an example's ids are, are added where
+// they lie: gather, product and sum become one op.
 #pragma once
 #include "../ops/fused.hpp"
+#include "../ops/gather.hpp"
 #include "rewrite.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
@@ -87,6 +91,7 @@ public:
     root_ = seq<int>(n, -1), steps_ = seq<int>(n, 0), ins_ = seq<int>(n, 0), next_ = seq<int>(n, -1);
     head_ = seq<int>(n, -1), map_ = seq<int>(n, -1), local_ = seq<int>(n, -1), product_ = seq<int>(n, -1);
     sum_ = seq<int>(n, -1), split_ = seq<int>(n, 0), measured_ = seq<int>(n, -1);
+    looked_up_ = seq<int>(n, -1);
     type_ = seq<dtype>(n, dtype::none);
   }
   constexpr graph run() {
@@ -108,6 +113,7 @@ private:
   seq<int> written_;                           // the first write to this memory: a read must not be moved past it
   seq<int> root_, steps_, ins_, head_, next_;  // of groups: lists of members, in order of the graph
   seq<int> product_, sum_, split_;             // by root: the node in front of a group, and the one at its end
+  seq<int> looked_up_;                         // of a sum of weighted rows, its product and its gather: the sum
   seq<int> measured_;                          // by size op: the node whose extents it reads
   seq<int> map_, local_;
   seq<dtype> type_;
@@ -196,6 +202,7 @@ private:
     const node& last = v_.nodes[r];
     lowering l{v_, n};
     n.op->lower(l);
+    if (l.dims[1] == 3) return take_rows(i, n, r);
     if (l.dims[1] > 2 || (l.dims[1] == 1 && l.dims[0] == 0) || gradus::count(last.dims) == 0) return;
     for (int m = head_.first[r]; m >= 0; m = next_.first[m])
       if (!may_move(m, i)) return;
@@ -206,6 +213,24 @@ private:
     draft d = gather(r, -1);
     if (collapse_to_matrix(d.x, last.dims, split, d.dims))
       sum_.first[r] = i, sum_.first[i] = r, split_.first[r] = split;
+  }
+  // Takes a sum of rows by weights: r is the product of a gather [..., k, width] and of weights [..., k, 1]. The sum
+  // over k must be one chain for each column, which it is for less than 256 rows (docs/arithmetic.md).
+  constexpr void take_rows(int i, const node& n, int r) {
+    const node& product = v_.nodes[r];
+    if (n.op != &cards::sum || product.op != &cards::mul || steps_.first[r] != 1) return;
+    const int rows = v_.edges[product.first], weights = v_.edges[product.first + 1];
+    const node& gather = v_.nodes[rows];
+    const shape &dims = product.dims, &by = v_.nodes[weights].dims;
+    const int last = dims.rank - 1;
+    if (gather.op != &cards::gather || users_.first[rows] != 1 || !(gather.dims == dims) || by.rank != dims.rank)
+      return;
+    bool fits = from_words<reduce_attr>(v_.ints + n.attr).mask == 1 << (last - 1) && by.dims[last] == 1 &&
+                dims.dims[last] > 0 && dims.dims[last - 1] > 0 && dims.dims[last - 1] < 256 &&
+                v_.nodes[v_.edges[gather.first]].dims.rank == 2;
+    for (int axis = 0; axis < last; ++axis) fits = fits && by.dims[axis] == dims.dims[axis];
+    if (fits && may_move(rows, i) && may_move(r, i))
+      looked_up_.first[i] = looked_up_.first[r] = looked_up_.first[rows] = i;
   }
   // Returns the group of a node that is not written itself.
   constexpr int group_of(int i) const {
@@ -255,8 +280,23 @@ private:
     if (at == all.count) g_.expressions.push(x);
     return at;
   }
+  constexpr void write_rows(int i) {
+    const node &n = v_.nodes[i], &product = v_.nodes[v_.edges[n.first]];
+    const int rows = v_.edges[product.first], weights = v_.edges[product.first + 1];
+    node fused = n;
+    fused.op = &cards::gathered_sum, fused.first = g_.edges.count, fused.inputs = 3, fused.attrs = 0;
+    for (int e = v_.nodes[rows].first, end = e + 2; e < end; ++e) g_.edges.push(map_.first[v_.edges[e]]);
+    g_.edges.push(map_.first[weights]);
+    for (int e = n.first + n.inputs, end = e + n.controls; e < end; ++e) g_.edges.push(map_.first[v_.edges[e]]);
+    g_.nodes.push(fused);
+    map_.first[rows] = map_.first[v_.edges[n.first]] = map_.first[i] = g_.nodes.count - 1;
+  }
   constexpr void write(int i) {
     const node& n = v_.nodes[i];
+    if (looked_up_.first[i] >= 0) {
+      if (looked_up_.first[i] == i) write_rows(i);
+      return;
+    }
     const bool reduces = root_.first[i] < 0 && sum_.first[i] >= 0;
     if (root_.first[i] < 0 && !reduces) {
       if (n.op == &cards::matmul && is_taken(i)) return;

@@ -13,6 +13,7 @@
 
 #include "../graph/show.hpp"
 #include "../ops/fused.hpp"
+#include "../ops/gather.hpp"
 #include "../run/profile.hpp"
 #include "../summary/run_metadata.hpp"
 

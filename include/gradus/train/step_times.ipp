@@ -12,6 +12,8 @@ GRADUS_BODY std::vector<std::string> shown_names(const graph_parts& runs, const 
     std::string_view op = r.op;
     if (r.source->op == &cards::fused_reduction) {
       op = from_words<fused_reduction_attr>(runs.view.ints + r.source->attr).mean != 0 ? "Mean" : "Sum";
+    } else if (r.source->op == &cards::gathered_sum) {
+      op = "Sum";
     } else if (r.source->op->is(trait::expression)) {
       const expression& x = runs.view.expressions[expression_of(*r.source, runs.view.ints)];
       if (x.steps > 0) op = x.op[x.steps - 1]->name;
