@@ -2,6 +2,7 @@
 // Unmodified training programs in virtual time, with everything that networks, machines and clocks do, under drawn
 // seeds. A failure prints its seed: `simulated{.seed = it, .faults = simulated_faults::drawn(it)}` makes it again.
 #include <gradus/cluster/connected.hpp>
+#include <gradus/cluster/recovery.hpp>
 #include <gradus/cluster/simulated.hpp>
 #include <gradus/testing/temp_dir.hpp>
 
@@ -59,14 +60,15 @@ simulated cluster_of(std::uint64_t seed) {
           .most_secs = 600};  // else a task waits for what was lost
 }
 
-history synchronous(std::uint64_t seed, const std::string& dir) {
+template <class Recovery>
+history synchronous(std::uint64_t seed, const std::string& dir, const Recovery& lost) {
   history h;
   simulated c = cluster_of(seed);
   c.log = &h.log;
   h.report = c.run([&](server& here) {
     if (here.is_ps()) return here.join();
     const points data;
-    auto t = make_trainer<mlp>(connected{here}, sync_replicas{}, adam{.rate = 0.01}, clip_by_global_norm{0.5},
+    auto t = make_trainer<mlp>(connected{here}, sync_replicas{}, lost, adam{.rate = 0.01}, clip_by_global_norm{0.5},
                                exponential_moving_average{.decay = 0.9}, config_of(dir));
     t.train(data.batches(round_batch / here.workers()).shard(here.workers(), here.worker()), {.max_steps = steps});
   });
@@ -108,7 +110,8 @@ counted count(simulated c, const std::string& dir, const When& when) {
     std::vector<float> x(most_workers);
     x[me] = -1;
     auto data = from_spans("x", x, extents{most_workers}).repeat().batch(1);
-    auto t = make_trainer<counting>(connected{here}, when, gradient_descent{.rate = 1}, config_of(dir));
+    auto t = make_trainer<counting>(connected{here}, when, recovery::log{.directory = dir + "-logs"},
+                                    gradient_descent{.rate = 1}, config_of(dir));
     while (t.global_step() < steps) {
       const std::int64_t before = t.global_step();
       t.train(data, {.steps = 1});
@@ -155,14 +158,26 @@ TEST_CASE("synchronous, whatever goes wrong: the bits of one process, and the sa
   const temp_dir place;
   std::map<int, run_files::content> expected;
   for (int workers = 1; workers <= 4; ++workers) expected[workers] = alone(place / text("alone-", workers), workers);
+  std::uint64_t rolled_back = 0, went_on = 0;
   for (std::uint64_t seed = 1; seed <= seeds(); ++seed) {
     CAPTURE(seed);
-    const history h = synchronous(seed, place / text("a-", seed));
-    CHECK(run_files::difference(h.trained, expected[cluster_of(seed).workers]) == "");
-    const history again = synchronous(seed, place / text("b-", seed));
-    CHECK(again.report.hash == h.report.hash);
-    CHECK(again.log == h.log);
+    const auto check = [&](const std::string& dir, const auto& policy_in) {
+      const history h = synchronous(seed, place / (dir + "-a"), policy_in(dir + "-a"));
+      CHECK(run_files::difference(h.trained, expected[cluster_of(seed).workers]) == "");
+      const history again = synchronous(seed, place / (dir + "-b"), policy_in(dir + "-b"));
+      CHECK(again.report.hash == h.report.hash);
+      CHECK(again.log == h.log);
+      return h.report.counts;
+    };
+    rolled_back += check(text("rolled-back-", seed), [](const std::string&) { return recovery::roll_back{}; }).ended;
+    const simulated_counts c = check(text("logged-", seed), [&](const std::string& dir) {
+      return recovery::log{.directory = place / (dir + "-logs")};
+    });
+    CHECK(c.ended == 0);
+    went_on += c.ps_crashes;
   }
+  CHECK(rolled_back > seeds());
+  CHECK(went_on > seeds());
 }
 
 TEST_CASE("asynchronous, whatever goes wrong: each update is made once, and as many as the step says") {
