@@ -44,7 +44,7 @@ public:
 
   // ---- task_network
   message_network& messages() override { return *this; }
-  void offer(shard_program program, const std::string& task) override { program_.offer(std::move(program), task); }
+  void offer(shard_program program, const std::string& task) override;
   void serve(std::uint32_t shard) override;
 
   // ---- message_network. Members and patience are the protocol's own.
@@ -114,6 +114,7 @@ private:
   std::exception_ptr why_stuck_;
   std::vector<bool> is_cut_off_;
   nanos cut_until_ = at_once;
+  std::uint64_t decided_ = 0;  // the last update of which a decision was sent
   simulated_counts counts_;
   std::uint64_t hash_ = 0xCBF29CE484222325u;
   std::vector<std::string>* lines_;
@@ -137,9 +138,10 @@ private:
   }
   void deliver(const std::vector<std::byte>& frame, const route& r);
   bool meet(std::uint32_t a, std::uint32_t b);
-  bool sees(std::uint32_t node, std::uint32_t shard);
+  bool sees_another(std::uint32_t node, std::uint32_t shard);
   void lose(std::uint32_t node, const std::string& why);
-  void connect_again(const route& r);
+  bool connects(std::uint32_t from, std::uint32_t to) const;
+  void connect(const route& r);
   void say_leave(std::uint32_t node);
   void cut(nanos length);
   void stop_one(nanos length);

@@ -24,7 +24,7 @@ GRADUS_BODY simulated_network::simulated_network(const cluster_shape& shape, con
     node_state& n = nodes_[i];
     n.box = std::make_unique<mailbox>(tasks_);
     n.machine = driver_->add_machine({.name = name_of(i)});
-    n.met.assign(shape_.shards, 0);
+    n.met.assign(shape_.shards, 1);
     n.slowness = 1 + (faults_.slowness - 1) * dice_.uniform();
     reset_clock(n);
   }
@@ -87,6 +87,12 @@ GRADUS_BODY void simulated_network::post(const protocol_message& m) {
   }
   if (m.kind == message_kind::join) from.joined = m.incarnation;
   if (m.kind == message_kind::leave) from.has_said_leave = true;
+  if (m.kind == message_kind::decide) decided_ = std::max(decided_, m.about);
+  if (m.kind == message_kind::started && m.about < decided_) {
+    counts_.lost_updates += decided_ - m.about;
+    log(text("the cluster goes on from update ", m.about, ": later ones, up to ", decided_, ", are lost"));
+    decided_ = m.about;
+  }
   if (m.from == m.to) return from.box->put(m);  // no transport loses a message to the node itself
   std::vector<std::byte> frame;
   for (const auto& piece : frames_.encode(m)) frame.insert(frame.end(), piece.begin(), piece.end());
@@ -216,17 +222,21 @@ GRADUS_BODY void simulated_network::crash(std::uint32_t number, nanos length) {
 // Two nodes have a connection now, by which a task knows the processes of parameter servers. Returns false if one of
 // them ends because of that.
 GRADUS_BODY bool simulated_network::meet(std::uint32_t a, std::uint32_t b) {
-  const bool first = shape_.is_worker(b) || sees(a, b), second = shape_.is_worker(a) || sees(b, a);
-  return first && second;
+  const bool first = sees_another(a, b), second = sees_another(b, a);
+  const auto ends = [&](std::uint32_t number, std::uint32_t shard) {
+    lose(number, text(name_of(shard), " was started again and has lost what it held; start all tasks again: they go on "
+                                      "from the last checkpoint"));
+  };
+  if (first) ends(a, b);
+  if (second) ends(b, a);
+  return !first && !second;
 }
-GRADUS_BODY bool simulated_network::sees(std::uint32_t number, std::uint32_t shard) {
+// Returns whether a task sees a process that has not what the one before held.
+GRADUS_BODY bool simulated_network::sees_another(std::uint32_t number, std::uint32_t shard) {
   node_state& n = nodes_[number];
-  if (n.is_gone() || nodes_[shard].is_gone()) return true;
+  if (n.is_gone() || shape_.is_worker(shard)) return false;
   const std::uint64_t before = std::exchange(n.met[shard], nodes_[shard].process);
-  if (before == 0 || before == n.met[shard] || program_.survives()) return true;
-  lose(number, text(name_of(shard), " was started again and has lost what it held; start all tasks again: they go on "
-                                    "from the last checkpoint"));
-  return false;
+  return before != 0 && before != n.met[shard] && !program_.survives();
 }
 // Ends a task. A parameter server informs those that are connected to it, once.
 GRADUS_BODY void simulated_network::lose(std::uint32_t number, const std::string& why) {
@@ -256,15 +266,31 @@ GRADUS_BODY bool simulated_network::ends_by(const error& e, std::uint32_t number
   }
   return false;
 }
-// A node connects again to a parameter server that was started again, once it can be reached.
-GRADUS_BODY void simulated_network::connect_again(const route& r) {
+// Over a network a worker connects to each parameter server, and those to the decider's.
+GRADUS_BODY bool simulated_network::connects(std::uint32_t from, std::uint32_t to) const {
+  return from != to && (shape_.is_worker(from) ? !shape_.is_worker(to) : to == cluster_shape::decider);
+}
+// Connects two processes, one of which was started again, once they can reach each other.
+GRADUS_BODY void simulated_network::connect(const route& r) {
   node_state& n = nodes_[r.from];
   if (has_ended_ || n.is_gone() || nodes_[r.to].is_gone()) return;
   if (n.process != r.process || nodes_[r.to].process != r.to_process) return;
-  if (is_cut(r.from, r.to)) return at(driver_->time() + between(0.05, 2), [this, r] { connect_again(r); });
-  if (!meet(r.from, r.to) || n.joined == 0) return;
+  if (is_cut(r.from, r.to)) return at(driver_->time() + 1000 * one_millisecond, [this, r] { connect(r); });
+  if (!meet(r.from, r.to)) return;
+  is_over_.notify_all();
+  if (n.joined == 0) return;
   // What was sent before may be lost, at whatever time of its own clock it was sent.
   n.box->put({message_kind::hello, r.to, r.from, n.joined, 0, static_cast<std::uint64_t>(never_due), {}, {}});
+}
+// A worker begins once it is connected to all parameter servers.
+GRADUS_BODY void simulated_network::offer(shard_program program, const std::string& task) {
+  program_.offer(std::move(program), task);
+  const node_state& n = *here();
+  {
+    std::unique_lock lock(mutex_);
+    is_over_.wait(lock, [&] { return has_ended_ || n.is_gone() || std::ranges::count(n.met, 0u) == 0; });
+  }
+  check("waited for its parameter servers");
 }
 GRADUS_BODY void simulated_network::serve(std::uint32_t shard) {
   node_state& n = nodes_[shard];
@@ -294,9 +320,11 @@ GRADUS_BODY bool simulated_network::revive(std::uint32_t number) {
   reset_clock(n);
   ++counts_.restarts;
   log(text(name_of(number), " is started again"));
-  for (std::uint32_t i = 0; i < nodes_.size() && !shape_.is_worker(number); ++i)
-    if (i != number && (shape_.is_worker(i) || i == cluster_shape::decider || number == cluster_shape::decider))
-      at(driver_->time() + between(0.05, 2), [this, r = between_nodes(i, number)] { connect_again(r); });
+  for (std::uint32_t i = 0; i < nodes_.size(); ++i)
+    if (connects(number, i))
+      connect(between_nodes(number, i));
+    else if (connects(i, number))
+      at(driver_->time() + between(0.05, 2), [this, r = between_nodes(i, number)] { connect(r); });
   return true;
 }
 
