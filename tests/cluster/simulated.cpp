@@ -168,7 +168,8 @@ TEST_CASE("a worker that has done its part does it again, if the cluster is lost
   CHECK(calls[0] > 1);
   CHECK(calls[1] > 1);
   CHECK(!said.empty());
-  for (const std::string& s : said) CHECK(says(s, "lost what it held; start all tasks again: they go on from the last"));
+  for (const std::string& s : said)
+    CHECK(says(s, "lost what it held; start all tasks again: they go on from the last"));
 }
 
 TEST_CASE("a fetch says after how many updates its state is, which may be more than the worker's step") {
@@ -210,7 +211,8 @@ TEST_CASE("clocks of machines differ, and no time of day is the same") {
 }
 
 TEST_CASE("a seed makes the same log, byte for byte, and another one another") {
-  const auto all = simulated_faults{.lost = 0.1, .doubled = 0.1, .late = 0.1, .crashes = 3, .ps_crashes = 3, .skewed_clocks = true};
+  const auto all =
+      simulated_faults{.lost = 0.1, .doubled = 0.1, .late = 0.1, .crashes = 3, .ps_crashes = 3, .skewed_clocks = true};
   const outcome a = run(with(5, all)), b = run(with(5, all)), c = run(with(6, all));
   CHECK(a.log == b.log);
   CHECK(a.report.hash == b.report.hash);
@@ -274,8 +276,8 @@ TEST_CASE("a program may catch a crash, and is started again all the same") {
   for (const bool servers : {false, true}) {
     int caught = 0, lost = 0, calls = 0;
     const int n = 6;
-    const auto faults = servers ? simulated_faults{.ps_crashes = n, .within = 0.4}
-                                : simulated_faults{.crashes = n, .within = 0.4};
+    const auto faults =
+        servers ? simulated_faults{.ps_crashes = n, .within = 0.4} : simulated_faults{.crashes = n, .within = 0.4};
     const auto report = with(11, faults).run([&](server& here) {
       ++calls;
       try {

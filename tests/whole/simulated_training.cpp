@@ -112,8 +112,11 @@ counted count(simulated c, const std::string& dir, const When& when, const Recov
     x[me] = -1;
     auto data = from_spans("x", x, extents{most_workers}).repeat().batch(1);
     auto t = make_trainer<counting>(connected{here}, when, lost, gradient_descent{.rate = 1}, config_of(dir));
-    chiefs += here.is_chief();
-    while (t.global_step() < steps) {
+    chiefs += here.is_chief(), has_ended[me] = false;
+    // The chief is the last to end, so that its last checkpoint has all updates.
+    const auto others_go_on = [&] { return std::ranges::count(has_ended, false) > 1; };
+    while (t.global_step() < steps || (here.is_chief() && others_go_on())) {
+      if (t.global_step() >= steps) here.tasks().sleep(0.5);
       const std::int64_t before = t.global_step();
       t.train(data, {.steps = 1});
       CHECK(t.global_step() > before);
@@ -209,7 +212,7 @@ TEST_CASE("asynchronous without logs: each update is made once, and those since 
   std::uint64_t lost = 0;
   for (std::uint64_t seed = 1; seed <= seeds(); ++seed)
     lost += counts(seed, place, asynchronous{}, rolls_back).lost_updates;
-  CHECK(lost > seeds() / 2);
+  CHECK(lost > 0);
 }
 
 TEST_CASE("with a bound, whatever goes wrong: nobody leads by more, and each update is made once") {

@@ -2,8 +2,8 @@
 // are lost, doubled, delayed and cut off by drawn numbers; nodes stop, and crash and are started again.
 //
 // A node is a process, and has a number that counts its starts. A parameter server that is started again is another
-// process, and has lost what it held unless its program has a log. A task that meets the new process has met the old one
-// before, so it ends, as over a network (remote_network.hpp), and is started again too: all go on from the last
+// process, and has lost what it held unless its program has a log. A task that meets the new process has met the old
+// one before, so it ends, as over a network (remote_network.hpp), and is started again too: all go on from the last
 // checkpoint. Tasks learn this at different times, so new processes meet those that do not know it yet.
 //
 // The thread that calls `carry` is the network: it puts due messages into mailboxes, and makes the planned faults.

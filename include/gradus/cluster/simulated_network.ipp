@@ -224,8 +224,9 @@ GRADUS_BODY void simulated_network::crash(std::uint32_t number, nanos length) {
 GRADUS_BODY bool simulated_network::meet(std::uint32_t a, std::uint32_t b) {
   const bool first = sees_another(a, b), second = sees_another(b, a);
   const auto ends = [&](std::uint32_t number, std::uint32_t shard) {
-    lose(number, text(name_of(shard), " was started again and has lost what it held; start all tasks again: they go on "
-                                      "from the last checkpoint"));
+    lose(number, text(name_of(shard),
+                      " was started again and has lost what it held; start all tasks again: they go on "
+                      "from the last checkpoint"));
   };
   if (first) ends(a, b);
   if (second) ends(b, a);
