@@ -233,6 +233,34 @@ TEST_CASE("a parameter server with a log has lost nothing: who meets its next pr
   ps.join();
 }
 
+TEST_CASE("what was sent to a parameter server before it crashed does not come to its next process") {
+  net n({.least_delay = 4, .most_delay = 4, .ps_crashes = 20, .within = 1, .least_outage = 3, .most_outage = 3});
+  int came = 0;
+  shard_program p = waiting_for_messages();
+  p.survives = true;
+  p.serve = [&](message_network& network, std::uint32_t shard) {
+    while (network.inbox(shard).take([&](const protocol_message&) { ++came; }, never_due)) {
+    }
+  };
+  auto ps = n.tasks.start("a parameter server", "none", [&] {
+    n.network->arrive(0);
+    n.network->offer(p, "worker 0");
+    CHECK_THROWS_AS(n.network->serve(0), simulated_crash);
+    CHECK(n.network->revive(0));
+    n.network->serve(0);
+  });
+  n.network->post(ask(1, 0, 1));
+  n.tasks.sleep(4.5);
+  CHECK(n.network->counts().restarts == 1);
+  CHECK(n.network->counts().to_nobody == 1);
+  CHECK(came == 0);
+  n.network->post(ask(1, 0, 2));
+  n.tasks.sleep(4.5);
+  CHECK(came == 1);
+  n.network->end();
+  ps.join();
+}
+
 TEST_CASE("an error is of a lost cluster as long as a task does not know that it was lost") {
   net n({.ps_crashes = 20, .within = 5, .least_outage = 3, .most_outage = 3});
   const auto found = failed_precondition("a shard is at update 3, and the decider is at 0");

@@ -63,7 +63,7 @@ public:
   void fail(const std::exception_ptr& error, const std::string& task);
   // A worker's program has ended without an error; it leaves, if it has not left, and waits for the cluster's end.
   // Returns false if the cluster was lost before all had left: then the task is to be started again.
-  bool finish(std::uint64_t worker);
+  bool wait_for_end(std::uint64_t worker);
   // Returns whether the process of the node has crashed, or has ended because its cluster was lost.
   bool has_crashed(std::uint32_t node) const { return nodes_[node].is_gone(); }
   // A program has raised this error. Returns whether it is one of a cluster in which not all tasks know yet that it was

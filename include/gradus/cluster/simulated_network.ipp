@@ -331,7 +331,7 @@ GRADUS_BODY bool simulated_network::revive(std::uint32_t number) {
 
 // ---- the end
 
-GRADUS_BODY bool simulated_network::finish(std::uint64_t worker) {
+GRADUS_BODY bool simulated_network::wait_for_end(std::uint64_t worker) {
   const std::uint32_t number = shape_.node_of(worker);
   node_state& n = nodes_[number];
   n.has_said_leave = true;
