@@ -238,7 +238,7 @@ int run(const options& o) {
     const auto& c = report.counts;
     std::printf("%s\n", gradus::text("simulated with seed ", report.seed, ": ", report.secs, " s, ", c.messages,
                                      " messages, ", c.lost + c.cut_off, " lost, ", c.doubled, " doubled, ", c.late,
-                                     " late, ", c.crashes, " crashes; history ", report.hash)
+                                     " late, ", c.crashes + c.ps_crashes, " crashes; history ", report.hash)
                             .c_str());
   } else {
     train(o, data, gradus::server::create_local_server());

@@ -473,8 +473,8 @@ TEST_CASE("who fails ends all, with its name and since when they waited") {
     CHECK(run.ends[3] == "no input is left");
     for (const std::size_t node : {2u, 4u})
       CHECK(run.ends[node] ==
-            "the cluster has ended, while this worker waited for the token of its update 3 for 7 s, since 0 s: worker "
-            "1 has failed: no input is left");
+            "the cluster has ended, while this worker waited for the token of its update 3 for 7 s, since 0 s, at "
+            "update 42: worker 1 has failed: no input is left");
   }
   list_cluster run{shape, decides_by(asynchronous{}, shape)};
   run.stores[1].fails_at = 43;

@@ -24,9 +24,10 @@ struct outcome {
   adding::results found;
   int calls = 0;
 
-  std::uint64_t lines(std::string_view with) const {
-    return static_cast<std::uint64_t>(
-        std::ranges::count_if(log, [&](const std::string& l) { return l.find(with) != std::string::npos; }));
+  std::uint64_t lines(std::string_view with, std::string_view also = "") const {
+    return static_cast<std::uint64_t>(std::ranges::count_if(log, [&](const std::string& l) {
+      return l.find(with) != std::string::npos && l.find(also) != std::string::npos;
+    }));
   }
 };
 // Runs it and checks that every update was made once, on every shard.
@@ -44,12 +45,14 @@ outcome run(simulated how) {
   CHECK(c.messages == o.lines(" says to "));
   CHECK(c.lost == o.lines("; lost"));
   CHECK(c.cut_off == o.lines("; cut off"));
-  CHECK(c.doubled == o.lines(" and "));
+  CHECK(c.doubled == o.lines(" says to ", " and "));
   CHECK(c.cuts == o.lines("the network parts"));
   CHECK(c.stops == o.lines(" stops until "));
-  CHECK(c.crashes == o.lines(" crashes"));
+  CHECK(c.crashes + c.ps_crashes == o.lines(" crashes"));
+  CHECK(c.ended == o.lines(" ends: "));
   CHECK(c.restarts == o.lines(" is started again"));
-  CHECK(c.restarts == c.crashes);
+  CHECK(c.restarts <= c.crashes + c.ps_crashes + c.ended);  // a parameter server may be down when the others end
+  CHECK((c.restarts == c.crashes || c.ps_crashes != 0));
   CHECK(c.delivered + c.to_nobody <= c.messages - c.lost - c.cut_off + c.doubled);
   CHECK(o.calls == how.ps + how.workers + static_cast<int>(c.restarts));
   return o;
@@ -78,7 +81,7 @@ TEST_CASE("without faults nothing is lost, and steps take the time that is drawn
   const outcome o = run(with(1, {.least_step = 1, .most_step = 1}));
   const simulated_counts& c = o.report.counts;
   CHECK(c.messages > 2 * 3 * updates);
-  CHECK(c.lost + c.doubled + c.late + c.cut_off + c.to_nobody + c.cuts + c.stops + c.crashes == 0);
+  CHECK(c.lost + c.doubled + c.late + c.cut_off + c.to_nobody + c.cuts + c.stops + c.crashes + c.ps_crashes == 0);
   CHECK(o.report.secs > updates);
   CHECK(o.report.secs < updates * 1.02);  // messages need at most 2 ms, and a round has less than 10 one behind another
   CHECK(run(with(1, {.least_step = 1, .most_step = 1, .slowness = 8})).report.secs > 2 * updates);
@@ -111,6 +114,62 @@ TEST_CASE("each fault happens and is counted, and every update is made once") {
                     .skewed_clocks = true}));
   }
   CHECK(to_nobody > 0);
+}
+
+TEST_CASE("a parameter server that crashes has lost what it held: all begin again, and every update is made once") {
+  std::uint64_t crashes = 0, lost = 0;
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    CAPTURE(seed);
+    const simulated_counts c = run(with(seed, {.ps_crashes = 4, .within = 0.5, .most_outage = 1})).report.counts;
+    CHECK((c.ended >= 3 || c.ps_crashes == 0));  // each worker, at the least
+    crashes += c.ps_crashes, lost += c.lost_updates;
+    run(with(seed, {.lost = 0.1,
+                    .doubled = 0.1,
+                    .late = 0.1,
+                    .cuts = 2,
+                    .stops = 2,
+                    .crashes = 2,
+                    .ps_crashes = 4,
+                    .within = 1,
+                    .slowness = 5,
+                    .skewed_clocks = true}));
+  }
+  CHECK(crashes > 20);
+  CHECK(lost > 0);
+}
+
+TEST_CASE("a worker that has done its part does it again, if the cluster is lost before the others have done theirs") {
+  int calls[2] = {};
+  std::vector<std::string> said;
+  simulated how{.seed = 1, .ps = 2, .workers = 2, .faults = {.ps_crashes = 3, .within = 2, .most_outage = 0.1}};
+  const auto report = how.run([&](server& here) {
+    if (here.is_ps()) return here.join();
+    const detail::decider_options asks = detail::decides_by(asynchronous{}, {2, 2});
+    here.network()->offer({{}, adding::serving(asks, nullptr)}, "a worker");
+    ++calls[here.worker()];
+    adding::worker w(here, asks);
+    try {
+      w.node.start();
+      w.node.wait_for_step();
+      for (int i = 0; here.worker() == 1 && i < 20; ++i) {
+        w.number = 1;
+        w.node.push(w.parts);
+        w.node.wait_for_push();
+        w.node.wait_for_step();
+        here.tasks().sleep(0.2);
+      }
+      w.node.leave();
+    } catch (const error& e) {
+      said.push_back(e.what());
+      throw;
+    }
+  });
+  CHECK(report.counts.ps_crashes > 0);
+  CHECK(calls[0] > 1);
+  CHECK(calls[1] > 1);
+  CHECK(!said.empty());
+  for (const std::string& s : said)
+    CHECK(says(s, "lost what it held; start all tasks again: they go on from the last"));
 }
 
 TEST_CASE("a fetch says after how many updates its state is, which may be more than the worker's step") {
@@ -152,7 +211,8 @@ TEST_CASE("clocks of machines differ, and no time of day is the same") {
 }
 
 TEST_CASE("a seed makes the same log, byte for byte, and another one another") {
-  const auto all = simulated_faults{.lost = 0.1, .doubled = 0.1, .late = 0.1, .crashes = 3, .skewed_clocks = true};
+  const auto all =
+      simulated_faults{.lost = 0.1, .doubled = 0.1, .late = 0.1, .crashes = 3, .ps_crashes = 3, .skewed_clocks = true};
   const outcome a = run(with(5, all)), b = run(with(5, all)), c = run(with(6, all));
   CHECK(a.log == b.log);
   CHECK(a.report.hash == b.report.hash);
@@ -213,19 +273,28 @@ TEST_CASE("tasks that wait for each other are an error that lists them") {
 }
 
 TEST_CASE("a program may catch a crash, and is started again all the same") {
-  int caught = 0, calls = 0;
-  const auto report = with(11, {.crashes = 6, .within = 0.4}).run([&](server& here) {
-    ++calls;
-    try {
-      adding::program(here, updates);
-    } catch (const simulated_crash& c) {
-      CHECK(c.task == text("worker ", here.worker()));
-      ++caught;
-    }
-  });
-  CHECK(caught > 0);
-  CHECK(report.counts.restarts == report.counts.crashes);
-  CHECK(calls == 5 + static_cast<int>(report.counts.restarts));
+  for (const bool servers : {false, true}) {
+    int caught = 0, lost = 0, calls = 0;
+    const int n = 6;
+    const auto faults =
+        servers ? simulated_faults{.ps_crashes = n, .within = 0.4} : simulated_faults{.crashes = n, .within = 0.4};
+    const auto report = with(11, faults).run([&](server& here) {
+      ++calls;
+      try {
+        adding::program(here, updates);
+      } catch (const simulated_crash& c) {
+        CHECK(c.task == (servers ? text("ps ", here.def().task_index) : text("worker ", here.worker())));
+        ++caught;
+      } catch (const aborted&) {
+        ++lost;
+      }
+    });
+    CHECK(caught == static_cast<int>(servers ? report.counts.ps_crashes : report.counts.crashes));
+    CHECK(caught > 0);
+    CHECK((lost > 0) == servers);
+    CHECK(report.counts.restarts <= report.counts.crashes + report.counts.ps_crashes + report.counts.ended);
+    CHECK(calls == 5 + static_cast<int>(report.counts.restarts));
+  }
 }
 
 TEST_CASE("a cluster needs a parameter server and a worker, and faults that are some") {

@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -147,6 +148,137 @@ TEST_CASE("a worker that crashes hears nothing, its waits raise what is no libra
   n.network->post(ask(0, down, 3));
   CHECK(n.heard(down, 1).size() == 1);
   CHECK(n.network->counts().restarts == 1);
+}
+
+namespace {
+shard_program waiting_for_messages() {
+  shard_program p;
+  p.of.rule = "none";
+  p.serve = [](message_network& network, std::uint32_t shard) {
+    while (network.inbox(shard).take([](const protocol_message&) {}, never_due)) {
+    }
+  };
+  return p;
+}
+}  // namespace
+
+TEST_CASE("a parameter server that crashes loses what was sent to it, and who meets its next process ends") {
+  net n({.ps_crashes = 20, .within = 5, .least_outage = 3, .most_outage = 3});
+  int lives = 0;
+  auto ps = n.tasks.start("a parameter server", "none", [&] {
+    n.network->arrive(0);
+    for (;; ++lives) {
+      if (lives == 0)
+        CHECK_THROWS_AS(n.network->serve(0), simulated_crash);
+      else
+        return n.network->serve(0);
+      CHECK(n.network->has_crashed(0));
+      CHECK(n.network->revive(0));
+    }
+  });
+  auto worker = n.tasks.start("a worker", "none", [&] {
+    n.network->arrive(1);
+    n.network->offer(waiting_for_messages(), "worker 0");
+    n.network->post({message_kind::join, 1, 0, 7, 1, 0, {}, {}});
+    while (!n.network->has_crashed(0)) n.tasks.sleep(0.01), n.network->post(ask(1, 0, 1));
+    CHECK(n.network->counts().ps_crashes == 1);
+    n.network->post(ask(1, 0, 2));
+    n.tasks.sleep(1);
+    CHECK(n.network->counts().to_nobody > 0);
+    CHECK(!n.network->has_crashed(1));
+    n.tasks.sleep(5);  // the connection is made again
+    CHECK(n.network->has_crashed(1));
+    CHECK(n.network->inbox(1).is_closed());
+    CHECK(message_of(status::aborted, [&] { n.network->check("waited for its first token"); }) ==
+          "the cluster has ended, while this worker waited for its first token: ps 0 was started again and has lost "
+          "what it held; start all tasks again: they go on from the last checkpoint");
+    CHECK(n.network->revive(1));
+    n.network->check("waited");
+    n.network->offer(waiting_for_messages(), "worker 0");
+    CHECK(n.network->counts().ended == 2);  // both workers
+    CHECK(n.network->counts().restarts == 2);
+    n.network->end();
+  });
+  worker.join();
+  ps.join();
+  CHECK(lives == 1);
+}
+
+TEST_CASE("a parameter server with a log has lost nothing: who meets its next process goes on") {
+  net n({.ps_crashes = 20, .within = 1, .least_outage = 3, .most_outage = 3});
+  shard_program p = waiting_for_messages();
+  p.survives = true;
+  int lives = 0;
+  auto ps = n.tasks.start("a parameter server", "none", [&] {
+    n.network->arrive(0);
+    n.network->offer(p, "worker 0");
+    try {
+      n.network->serve(0);
+    } catch (const simulated_crash&) {
+      ++lives;
+      CHECK(n.network->revive(0));
+      n.network->serve(0);
+    }
+  });
+  n.tasks.sleep(0.1);
+  n.network->post({message_kind::join, 1, 0, 7, 1, 0, {}, {}});
+  n.tasks.sleep(2);
+  CHECK(n.network->has_crashed(0));
+  const auto heard = n.heard(1, 10);
+  CHECK(lives == 1);
+  CHECK(std::ranges::count(heard, message_kind::hello, &protocol_message::kind) == 1);
+  CHECK(n.network->counts().ended == 0);
+  CHECK(n.network->counts().restarts == 1);
+  n.network->end();
+  ps.join();
+}
+
+TEST_CASE("what was sent to a parameter server before it crashed does not come to its next process") {
+  net n({.least_delay = 4, .most_delay = 4, .ps_crashes = 20, .within = 1, .least_outage = 3, .most_outage = 3});
+  int came = 0;
+  shard_program p = waiting_for_messages();
+  p.survives = true;
+  p.serve = [&](message_network& network, std::uint32_t shard) {
+    while (network.inbox(shard).take([&](const protocol_message&) { ++came; }, never_due)) {
+    }
+  };
+  auto ps = n.tasks.start("a parameter server", "none", [&] {
+    n.network->arrive(0);
+    n.network->offer(p, "worker 0");
+    CHECK_THROWS_AS(n.network->serve(0), simulated_crash);
+    CHECK(n.network->revive(0));
+    n.network->serve(0);
+  });
+  n.network->post(ask(1, 0, 1));
+  n.tasks.sleep(4.5);
+  CHECK(n.network->counts().restarts == 1);
+  CHECK(n.network->counts().to_nobody == 1);
+  CHECK(came == 0);
+  n.network->post(ask(1, 0, 2));
+  n.tasks.sleep(4.5);
+  CHECK(came == 1);
+  n.network->end();
+  ps.join();
+}
+
+TEST_CASE("an error is of a lost cluster as long as a task does not know that it was lost") {
+  net n({.ps_crashes = 20, .within = 5, .least_outage = 3, .most_outage = 3});
+  const auto found = failed_precondition("a shard is at update 3, and the decider is at 0");
+  CHECK(!n.network->ends_by(found, 1));
+  auto ps = n.tasks.start("a parameter server", "none", [&] {
+    n.network->arrive(0);
+    n.network->offer(waiting_for_messages(), "worker 0");
+    CHECK_THROWS_AS(n.network->serve(0), simulated_crash);
+    CHECK(n.network->ends_by(found, 1));
+    CHECK(n.network->has_crashed(1));
+  });
+  n.tasks.sleep(0.1);
+  try {
+    while (!n.network->has_crashed(0)) n.network->post(ask(0, 1, 1)), n.tasks.sleep(0.1);
+  } catch (const simulated_crash& c) {
+    CHECK(c.task == "ps 0");
+  }
+  ps.join();
 }
 
 TEST_CASE("the end closes mailboxes, and says why") {

@@ -2,6 +2,7 @@
 // Unmodified training programs in virtual time, with everything that networks, machines and clocks do, under drawn
 // seeds. A failure prints its seed: `simulated{.seed = it, .faults = simulated_faults::drawn(it)}` makes it again.
 #include <gradus/cluster/connected.hpp>
+#include <gradus/cluster/recovery.hpp>
 #include <gradus/cluster/simulated.hpp>
 #include <gradus/testing/temp_dir.hpp>
 
@@ -59,14 +60,15 @@ simulated cluster_of(std::uint64_t seed) {
           .most_secs = 600};  // else a task waits for what was lost
 }
 
-history synchronous(std::uint64_t seed, const std::string& dir) {
+template <class Recovery>
+history synchronous(std::uint64_t seed, const std::string& dir, const Recovery& lost) {
   history h;
   simulated c = cluster_of(seed);
   c.log = &h.log;
   h.report = c.run([&](server& here) {
     if (here.is_ps()) return here.join();
     const points data;
-    auto t = make_trainer<mlp>(connected{here}, sync_replicas{}, adam{.rate = 0.01}, clip_by_global_norm{0.5},
+    auto t = make_trainer<mlp>(connected{here}, sync_replicas{}, lost, adam{.rate = 0.01}, clip_by_global_norm{0.5},
                                exponential_moving_average{.decay = 0.9}, config_of(dir));
     t.train(data.batches(round_batch / here.workers()).shard(here.workers(), here.worker()), {.max_steps = steps});
   });
@@ -97,23 +99,32 @@ struct counted {
   bool is_exact = true;                   // each of them made one update, but for the chief's
   std::int64_t most_lead = 0;             // of a worker that begins a step
 };
-template <class When>
-counted count(simulated c, const std::string& dir, const When& when) {
+template <class When, class Recovery>
+counted count(simulated c, const std::string& dir, const When& when, const Recovery& lost) {
   counted h;
   c.log = &h.log;
   std::vector<bool> has_ended(static_cast<std::size_t>(c.workers));
+  std::int64_t chiefs = 0, reached = 0;  // reached: the last update that is known, behind the last line about lost ones
+  std::size_t lines = 0;
   h.report = c.run([&](server& here) {
     if (here.is_ps()) return here.join();
     const auto me = static_cast<std::size_t>(here.worker());
     std::vector<float> x(most_workers);
     x[me] = -1;
     auto data = from_spans("x", x, extents{most_workers}).repeat().batch(1);
-    auto t = make_trainer<counting>(connected{here}, when, gradient_descent{.rate = 1}, config_of(dir));
-    while (t.global_step() < steps) {
+    auto t = make_trainer<counting>(connected{here}, when, lost, gradient_descent{.rate = 1}, config_of(dir));
+    chiefs += here.is_chief(), has_ended[me] = false;
+    // The chief is the last to end, so that its last checkpoint has all updates.
+    const auto others_go_on = [&] { return std::ranges::count(has_ended, false) > 1; };
+    while (t.global_step() < steps || (here.is_chief() && others_go_on())) {
+      if (t.global_step() >= steps) here.tasks().sleep(0.5);
       const std::int64_t before = t.global_step();
       t.train(data, {.steps = 1});
       CHECK(t.global_step() > before);
       ++h.calls[me];
+      for (; lines < h.log.size(); ++lines)
+        if (h.log[lines].ends_with(" are lost")) reached = 0;
+      reached = std::max(reached, t.global_step());
       auto& variables = t.steps().variables();
       const numbers now = numbers_of({variables.value(0), sizeof(float) * most_workers});
       CHECK(sum_of(now) >= t.global_step());
@@ -125,28 +136,44 @@ counted count(simulated c, const std::string& dir, const When& when) {
     has_ended[me] = true;
   });
   h.trained = trained(dir);
+  const simulated_counts& happened = h.report.counts;
+  // The program does not see the last update before a crash, or before its cluster is lost.
+  const auto unseen = static_cast<std::int64_t>(happened.crashes + happened.ended);
+  const auto lost_updates = static_cast<std::int64_t>(happened.lost_updates);
   for (const auto& [name, bytes] : h.trained.records)
     if (name.starts_with("made ")) {
       const numbers made = numbers_of(bytes);
-      CHECK(sum_of(made) == h.trained.step);         // each update once, and no other
-      for (std::size_t w = 0; w < made.size(); ++w)  // the program does not see the last update before a crash
-        CHECK(made[w] <= h.calls[w] + static_cast<std::int64_t>(h.report.counts.crashes));
+      CHECK(sum_of(made) == h.trained.step);  // each update once, and no other
+      for (std::size_t w = 0; w < made.size(); ++w) {
+        CHECK(made[w] <= h.calls[w] + unseen);
+        if (w != 0 && happened.ended == 0) CHECK(made[w] >= h.calls[w]);
+      }
     }
+  // Each update that was acknowledged is there, or is one of those that are said to be lost. A chief that begins again
+  // behind a loss may end, and save, before others know of the loss and begin again.
+  CHECK((reached <= h.trained.step || happened.ended != 0));
+  CHECK(std::max(reached, h.trained.step) + lost_updates >= sum_of(h.calls) - chiefs);
+  CHECK(h.trained.step + lost_updates <= sum_of(h.calls) + unseen);
   CHECK(h.trained.step >= steps);
-  CHECK((h.is_exact || h.report.counts.crashes != 0));
+  CHECK((h.is_exact || unseen != 0));
   return h;
 }
-template <class When>
-void counts(std::uint64_t seed, const temp_dir& place, const When& when, std::int64_t bound) {
+constexpr auto logged = [](const std::string& dir) { return recovery::log{.directory = dir + "-logs"}; };
+constexpr auto rolls_back = [](const std::string&) { return recovery::roll_back{}; };
+template <class When, class RecoveryIn>
+simulated_counts counts(std::uint64_t seed, const temp_dir& place, const When& when, const RecoveryIn& policy_in,
+                        std::int64_t bound = most_steps) {
   CAPTURE(seed);
   simulated c = cluster_of(seed);
   // Who is dead holds nobody up, so a bound is checked where nobody is silent for long enough.
   if (bound < most_steps) c.faults.most_outage = 1;
-  const counted h = count(c, place / text("a-", seed), when), again = count(c, place / text("b-", seed), when);
+  const std::string a = place / text("a-", seed), b = place / text("b-", seed);
+  const counted h = count(c, a, when, policy_in(a)), again = count(c, b, when, policy_in(b));
   CHECK(h.most_lead <= bound);
   CHECK(again.report.hash == h.report.hash);
   CHECK(again.log == h.log);
   CHECK(run_files::difference(again.trained, h.trained) == "");
+  return h.report.counts;
 }
 
 }  // namespace
@@ -155,25 +182,49 @@ TEST_CASE("synchronous, whatever goes wrong: the bits of one process, and the sa
   const temp_dir place;
   std::map<int, run_files::content> expected;
   for (int workers = 1; workers <= 4; ++workers) expected[workers] = alone(place / text("alone-", workers), workers);
+  std::uint64_t rolled_back = 0, went_on = 0;
   for (std::uint64_t seed = 1; seed <= seeds(); ++seed) {
     CAPTURE(seed);
-    const history h = synchronous(seed, place / text("a-", seed));
-    CHECK(run_files::difference(h.trained, expected[cluster_of(seed).workers]) == "");
-    const history again = synchronous(seed, place / text("b-", seed));
-    CHECK(again.report.hash == h.report.hash);
-    CHECK(again.log == h.log);
+    const auto check = [&](const std::string& name, const auto& policy_in) {
+      const std::string a = place / text(name, "-a-", seed), b = place / text(name, "-b-", seed);
+      const history h = synchronous(seed, a, policy_in(a)), again = synchronous(seed, b, policy_in(b));
+      CHECK(run_files::difference(h.trained, expected[cluster_of(seed).workers]) == "");
+      CHECK(again.report.hash == h.report.hash);
+      CHECK(again.log == h.log);
+      return h.report.counts;
+    };
+    rolled_back += check("rolled-back", rolls_back).ended;
+    const simulated_counts c = check("logged", logged);
+    CHECK((c.ended == 0 && c.lost_updates == 0));
+    went_on += c.ps_crashes;
   }
+  CHECK(rolled_back > seeds());
+  CHECK(went_on > seeds() / 2);
 }
 
-TEST_CASE("asynchronous, whatever goes wrong: each update is made once, and as many as the step says") {
+TEST_CASE("asynchronous with logs, whatever goes wrong: each update is made once, and no acknowledged one is lost") {
   const temp_dir place;
-  for (std::uint64_t seed = 1; seed <= seeds(); ++seed) counts(seed, place, asynchronous{}, most_steps);
+  std::uint64_t crashes = 0;
+  for (std::uint64_t seed = 1; seed <= seeds(); ++seed) {
+    const simulated_counts c = counts(seed, place, asynchronous{}, logged);
+    CHECK((c.ended == 0 && c.lost_updates == 0));
+    crashes += c.ps_crashes;
+  }
+  CHECK(crashes > seeds() / 2);
+}
+
+TEST_CASE("asynchronous without logs: each update is made once, and those since the checkpoint are lost and counted") {
+  const temp_dir place;
+  std::uint64_t lost = 0;
+  for (std::uint64_t seed = 1; seed <= seeds(); ++seed)
+    lost += counts(seed, place, asynchronous{}, rolls_back).lost_updates;
+  CHECK(lost > 0);
 }
 
 TEST_CASE("with a bound, whatever goes wrong: nobody leads by more, and each update is made once") {
   const temp_dir place;
   for (std::uint64_t seed = 1; seed <= seeds(); ++seed) {
     const std::uint64_t bound = 1 + seed % 2;
-    counts(seed, place, ssp{bound}, static_cast<std::int64_t>(bound));
+    counts(seed, place, ssp{bound}, logged, static_cast<std::int64_t>(bound));
   }
 }

@@ -10,8 +10,10 @@
 //
 // Tasks are threads of which one runs at a time (turns.hpp), so nothing depends on the machine's scheduler. Time is
 // virtual: a step takes a drawn time, and waiting takes no real time. Messages are the bytes that a network would
-// carry. A worker that crashes leaves its program by the exception simulated_crash, and is started again: the program
-// is called anew, with a new server. Files are those of the program, and no crash interrupts their writing.
+// carry. A task that crashes leaves its program by the exception simulated_crash, and is started again: the program is
+// called anew, with a new server. A parameter server has lost what it held then, except for its log; without one, all
+// tasks end with `aborted`, as they learn it, and are started again. Files are those of the program, and no crash
+// interrupts their writing.
 //
 // These are not simulated: threads that a program starts by itself or by another task_system than `here.tasks()`, their
 // waits, and the clocks that it reads itself. The same seed gives the same history as long as those make no difference.

@@ -33,10 +33,10 @@ GRADUS_BODY simulated_report simulated::run(const std::function<void(server& her
       try {
         server task({.cluster = all, .job_name = job, .task_index = index}, network, tasks);
         program(task);
-        if (!network->has_crashed(node)) {
-          if (trains) network->depart(static_cast<std::uint64_t>(index));
-          return;
-        }
+        const bool is_done = !network->has_crashed(node);
+        if (is_done && (!trains || network->wait_for_end(static_cast<std::uint64_t>(index)))) return;
+      } catch (const error& e) {
+        if (!network->has_crashed(node) && !network->ends_by(e, node)) throw;
       } catch (...) {
         if (!network->has_crashed(node)) throw;
       }

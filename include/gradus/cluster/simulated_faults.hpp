@@ -18,8 +18,8 @@ struct simulated_faults {
   // The numbers of faults in the first `within` seconds. A cut separates some nodes from the others; a stopped node
   // computes, sends and receives nothing, as by SIGSTOP; a worker that crashes, which may be the chief, is started
   // again, and its program is called anew. A crash at a time when no worker trains does not happen, nor does a fault
-  // after the end of the run.
-  int cuts = 0, stops = 0, crashes = 0;
+  // after the end of the run. A parameter server crashes where it waits, or when it sends one of its next messages.
+  int cuts = 0, stops = 0, crashes = 0, ps_crashes = 0;
   double within = 2;
   // This is the duration of each of these, in seconds, drawn between the bounds.
   double least_outage = 0.05, most_outage = 5;
@@ -40,7 +40,10 @@ struct simulated_counts {
   std::uint64_t lost = 0, doubled = 0, late = 0;
   std::uint64_t cut_off = 0;    // messages
   std::uint64_t to_nobody = 0;  // that came while their receiver was down
-  std::uint64_t cuts = 0, stops = 0, crashes = 0, restarts = 0;
+  std::uint64_t cuts = 0, stops = 0, crashes = 0, ps_crashes = 0;
+  std::uint64_t ended = 0;         // tasks that have ended because a parameter server had lost what it held
+  std::uint64_t restarts = 0;      // of tasks that had crashed, or had ended so
+  std::uint64_t lost_updates = 0;  // that were decided, and are not in the values with which the cluster went on
 
   friend bool operator==(const simulated_counts&, const simulated_counts&) = default;
 };

@@ -19,6 +19,7 @@ GRADUS_BODY simulated_faults simulated_faults::drawn(std::uint64_t seed) {
   f.cuts = static_cast<int>(often(4)), f.stops = static_cast<int>(often(4)), f.crashes = static_cast<int>(often(6));
   f.slowness = 1 + often(9);
   f.skewed_clocks = dice.below(2) == 0;
+  f.ps_crashes = static_cast<int>(often(5));  // what is new is drawn last: a seed draws the rest as before
   return f;
 }
 
@@ -27,7 +28,7 @@ GRADUS_BODY void simulated_faults::check() const {
     if (!right) raise(status::invalid_argument, text("simulated faults: expected ", what, ", found ", found));
   };
   for (const double p : {lost, doubled, late}) expect(p >= 0 && p <= 1, "chances from 0 to 1", p);
-  for (const int n : {cuts, stops, crashes}) expect(n >= 0, "0 cuts, stops or crashes, or more", n);
+  for (const int n : {cuts, stops, crashes, ps_crashes}) expect(n >= 0, "0 cuts, stops or crashes, or more", n);
   constexpr double year = 365 * 86400.0;
   const auto range = [&](double least, double most, const char* what) {
     expect(least >= 0, what, least);

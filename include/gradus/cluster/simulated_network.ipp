@@ -18,11 +18,13 @@ GRADUS_BODY simulated_network::simulated_network(const cluster_shape& shape, con
       nodes_(std::size_t{shape.shards} + shape.workers),
       program_(tasks_),
       changed_(tasks_),
+      is_over_(tasks_),
       lines_(log) {
   for (std::uint32_t i = 0; i < nodes_.size(); ++i) {
     node_state& n = nodes_[i];
     n.box = std::make_unique<mailbox>(tasks_);
     n.machine = driver_->add_machine({.name = name_of(i)});
+    n.met.assign(shape_.shards, 1);
     n.slowness = 1 + (faults_.slowness - 1) * dice_.uniform();
     reset_clock(n);
   }
@@ -55,6 +57,7 @@ GRADUS_BODY void simulated_network::plan() {
   times(faults_.cuts, &simulated_network::cut);
   times(faults_.stops, &simulated_network::stop_one);
   times(faults_.crashes, &simulated_network::crash_one);
+  times(faults_.ps_crashes, &simulated_network::crash_ps);
 }
 
 GRADUS_BODY void simulated_network::log(const std::string& what) {
@@ -77,9 +80,19 @@ GRADUS_BODY void simulated_network::post(const protocol_message& m) {
     from.incarnation = m.incarnation, from.sequence = m.sequence;  // the first of a step
     tasks_.sleep(from.slowness * static_cast<double>(between(faults_.least_step, faults_.most_step)) / 1e9);
   }
-  if (from.is_down || has_ended_) return;
+  if (from.is_gone() || has_ended_) return;
+  if (from.messages_left != 0 && --from.messages_left == 0) {
+    crash(m.from, from.outage);
+    throw simulated_crash{name_of(m.from)};
+  }
   if (m.kind == message_kind::join) from.joined = m.incarnation;
   if (m.kind == message_kind::leave) from.has_said_leave = true;
+  if (m.kind == message_kind::decide) decided_ = std::max(decided_, m.about);
+  if (m.kind == message_kind::started && m.about < decided_) {
+    counts_.lost_updates += decided_ - m.about;
+    log(text("the cluster goes on from update ", m.about, ": later ones, up to ", decided_, ", are lost"));
+    decided_ = m.about;
+  }
   if (m.from == m.to) return from.box->put(m);  // no transport loses a message to the node itself
   std::vector<std::byte> frame;
   for (const auto& piece : frames_.encode(m)) frame.insert(frame.end(), piece.begin(), piece.end());
@@ -90,7 +103,7 @@ GRADUS_BODY void simulated_network::post(const protocol_message& m) {
            ", sequence ", m.sequence, ", about ", m.about, "; ", frame.size(), " bytes, sum ", content);
   ++counts_.messages;
   const nanos now = driver_->time();
-  if (now < cut_until_ && is_cut_off_[m.from] != is_cut_off_[m.to]) {
+  if (is_cut(m.from, m.to)) {
     ++counts_.cut_off;
     return log(line + "; cut off");
   }
@@ -109,20 +122,24 @@ GRADUS_BODY void simulated_network::post(const protocol_message& m) {
       when += between(0, faults_.late_secs);
     }
     comes += text(i == 0 ? "; comes at " : " and ", seconds_text(when));
-    at(when, [this, shared, to = m.to] { deliver(*shared, to); });
+    at(when, [this, shared, r = between_nodes(m.from, m.to)] { deliver(*shared, r); });
   }
   log(line + comes);
 }
 
-GRADUS_BODY void simulated_network::deliver(const std::vector<std::byte>& frame, std::uint32_t to) {
-  if (nodes_[to].is_down) {
+// What was sent to a parameter server ends with its process, as the connection does. A worker's new process gets what
+// was sent to the one before.
+GRADUS_BODY void simulated_network::deliver(const std::vector<std::byte>& frame, const route& r) {
+  node_state& to = nodes_[r.to];
+  const bool is_there = !to.is_gone() && (shape_.is_worker(r.to) || to.process == r.to_process);
+  if (!is_there || (nodes_[r.from].process == r.process && !meet(r.from, r.to))) {
     ++counts_.to_nobody;
     return;
   }
-  const protocol_message m = frames_.decode(frame, to);
-  if (m.kind == message_kind::left) nodes_[to].has_heard_left = true;
+  const protocol_message m = frames_.decode(frame, r.to);
+  if (m.kind == message_kind::left) to.has_heard_left = true;
   ++counts_.delivered;
-  nodes_[to].box->put(m);
+  to.box->put(m);
 }
 
 GRADUS_BODY void simulated_network::carry() {
@@ -177,14 +194,119 @@ GRADUS_BODY void simulated_network::stop_one(nanos length) {
   log(text(name_of(i), " stops until ", seconds_text(driver_->time() + length)));
 }
 GRADUS_BODY void simulated_network::crash_one(nanos length) {
-  node_state& n = nodes_[shape_.node_of(dice_.below(shape_.workers))];
-  if (has_ended_ || n.is_down || n.has_said_leave || n.joined == 0) return;
+  const std::uint32_t number = shape_.node_of(dice_.below(shape_.workers));
+  const node_state& n = nodes_[number];
+  if (!has_ended_ && !n.is_gone() && !n.has_said_leave && n.joined != 0) crash(number, length);
+}
+// A parameter server crashes where it waits, or when it is to send one of its next messages: between a record and what
+// depends on it, or between the messages of one decision.
+GRADUS_BODY void simulated_network::crash_ps(nanos length) {
+  const std::uint32_t number = dice_.below(shape_.shards), messages = dice_.below(8);
+  node_state& n = nodes_[number];
+  if (has_ended_ || n.is_gone() || !n.serves || !program_.is_there()) return;
+  if (messages == 0) return crash(number, length);
+  n.messages_left = messages, n.outage = length;
+}
+GRADUS_BODY void simulated_network::crash(std::uint32_t number, nanos length) {
+  node_state& n = nodes_[number];
   n.is_down = true, n.up_at = driver_->time() + length;
   driver_->stop(n.machine, 0);
-  ++counts_.crashes;
-  log(text(name_of(static_cast<std::uint32_t>(&n - nodes_.data())), " crashes"));
+  ++(shape_.is_worker(number) ? counts_.crashes : counts_.ps_crashes);
+  log(text(name_of(number), " crashes"));
   n.box->close();
+  is_over_.notify_all();
 }
+
+// ---- processes
+
+// Two nodes have a connection now, by which a task knows the processes of parameter servers. Returns false if one of
+// them ends because of that.
+GRADUS_BODY bool simulated_network::meet(std::uint32_t a, std::uint32_t b) {
+  const bool first = sees_another(a, b), second = sees_another(b, a);
+  const auto ends = [&](std::uint32_t number, std::uint32_t shard) {
+    lose(number, text(name_of(shard),
+                      " was started again and has lost what it held; start all tasks again: they go on "
+                      "from the last checkpoint"));
+  };
+  if (first) ends(a, b);
+  if (second) ends(b, a);
+  return !first && !second;
+}
+// Returns whether a task sees a process that has not what the one before held.
+GRADUS_BODY bool simulated_network::sees_another(std::uint32_t number, std::uint32_t shard) {
+  node_state& n = nodes_[number];
+  if (n.is_gone() || shape_.is_worker(shard)) return false;
+  const std::uint64_t before = std::exchange(n.met[shard], nodes_[shard].process);
+  return before != 0 && before != n.met[shard] && !program_.survives();
+}
+// Ends a task. A parameter server informs those that are connected to it, once.
+GRADUS_BODY void simulated_network::lose(std::uint32_t number, const std::string& why) {
+  node_state& n = nodes_[number];
+  n.is_lost = true, n.why = why;
+  n.up_at = driver_->time() + between(faults_.least_outage, faults_.most_outage);
+  ++counts_.ended;
+  log(text(name_of(number), " ends: ", why));
+  n.box->close();
+  is_over_.notify_all();
+  for (std::uint32_t i = 0; i < nodes_.size() && !shape_.is_worker(number); ++i) {
+    if (i == number || nodes_[i].met[number] != n.process || is_cut(i, number) || chance(faults_.lost)) continue;
+    at(driver_->time() + between(faults_.least_delay, faults_.most_delay),
+       [this, r = between_nodes(number, i), what = text(name_of(number), " has stopped: ", why)] {
+         const node_state& to = nodes_[r.to];
+         if (!has_ended_ && !to.is_gone() && to.process == r.to_process) lose(r.to, what);
+       });
+  }
+}
+GRADUS_BODY bool simulated_network::ends_by(const error& e, std::uint32_t number) {
+  if (has_ended_ || program_.survives()) return false;
+  for (const node_state& n : nodes_) {
+    bool is_behind = n.is_gone();
+    for (std::uint32_t k = 0; k < shape_.shards; ++k)
+      is_behind = is_behind || (n.met[k] != 0 && n.met[k] != nodes_[k].process);
+    if (is_behind) return lose(number, e.what()), true;
+  }
+  return false;
+}
+// Over a network a worker connects to each parameter server, and those to the decider's.
+GRADUS_BODY bool simulated_network::connects(std::uint32_t from, std::uint32_t to) const {
+  return from != to && (shape_.is_worker(from) ? !shape_.is_worker(to) : to == cluster_shape::decider);
+}
+// Connects two processes, one of which was started again, once they can reach each other.
+GRADUS_BODY void simulated_network::connect(const route& r) {
+  node_state& n = nodes_[r.from];
+  if (has_ended_ || n.is_gone() || nodes_[r.to].is_gone()) return;
+  if (n.process != r.process || nodes_[r.to].process != r.to_process) return;
+  if (is_cut(r.from, r.to)) return at(driver_->time() + 1000 * one_millisecond, [this, r] { connect(r); });
+  if (!meet(r.from, r.to)) return;
+  is_over_.notify_all();
+  if (n.joined == 0) return;
+  // What was sent before may be lost, at whatever time of its own clock it was sent.
+  n.box->put({message_kind::hello, r.to, r.from, n.joined, 0, static_cast<std::uint64_t>(never_due), {}, {}});
+}
+// A worker begins once it is connected to all parameter servers.
+GRADUS_BODY void simulated_network::offer(shard_program program, const std::string& task) {
+  program_.offer(std::move(program), task);
+  const node_state& n = *here();
+  {
+    std::unique_lock lock(mutex_);
+    is_over_.wait(lock, [&] { return has_ended_ || n.is_gone() || std::ranges::count(n.met, 0u) == 0; });
+  }
+  check("waited for its parameter servers");
+}
+GRADUS_BODY void simulated_network::serve(std::uint32_t shard) {
+  node_state& n = nodes_[shard];
+  n.serves = true;
+  program_.serve(*this, shard);
+  n.serves = false;
+  if (n.is_down) throw simulated_crash{name_of(shard)};
+  if (n.is_lost) raise(status::aborted, text(name_of(shard), " has ended: ", n.why));
+}
+GRADUS_BODY const simulated_network::node_state* simulated_network::here() const {
+  const std::size_t machine = driver_->here();
+  const auto found = std::ranges::find(nodes_, machine, &node_state::machine);
+  return found != nodes_.end() ? &*found : nullptr;
+}
+
 GRADUS_BODY bool simulated_network::revive(std::uint32_t number) {
   node_state& n = nodes_[number];
   {
@@ -193,23 +315,44 @@ GRADUS_BODY bool simulated_network::revive(std::uint32_t number) {
   }
   if (has_ended_) return false;
   n.box = std::make_unique<mailbox>(tasks_);
-  n.is_down = false, n.joined = 0;
+  n.is_down = n.is_lost = n.serves = n.has_said_leave = n.has_heard_left = false;
+  n.joined = 0, n.messages_left = 0, ++n.process;
+  n.met.assign(shape_.shards, 0);
   reset_clock(n);
   ++counts_.restarts;
   log(text(name_of(number), " is started again"));
+  for (std::uint32_t i = 0; i < nodes_.size(); ++i)
+    if (connects(number, i))
+      connect(between_nodes(number, i));
+    else if (connects(i, number))
+      at(driver_->time() + between(0.05, 2), [this, r = between_nodes(i, number)] { connect(r); });
   return true;
 }
 
 // ---- the end
 
-GRADUS_BODY void simulated_network::depart(std::uint64_t worker) { say_leave(shape_.node_of(worker)); }
+GRADUS_BODY bool simulated_network::wait_for_end(std::uint64_t worker) {
+  const std::uint32_t number = shape_.node_of(worker);
+  node_state& n = nodes_[number];
+  n.has_said_leave = true;
+  say_leave(number);
+  std::unique_lock lock(mutex_);
+  is_over_.wait(lock, [&] { return has_ended_ || n.is_gone() || n.joined == 0; });
+  return has_ended_ || !n.is_gone();
+}
 // Repeated until it is answered: the machine's leave message, which no fault affects.
 GRADUS_BODY void simulated_network::say_leave(std::uint32_t number) {
   const node_state& n = nodes_[number];
-  if (has_ended_ || n.has_heard_left) return;
+  if (has_ended_ || n.is_gone() || n.has_heard_left) return;
   nodes_[cluster_shape::decider].box->put(
       {message_kind::leave, number, cluster_shape::decider, n.joined, 0, 0, {}, {}});
-  at(driver_->time() + 1000 * one_millisecond, [this, number] { say_leave(number); });
+  at(driver_->time() + 1000 * one_millisecond, [this, number, process = n.process] {
+    if (nodes_[number].process == process) say_leave(number);
+  });
+}
+// A decider that has crashed meanwhile ends nothing.
+GRADUS_BODY void simulated_network::end() {
+  if (const node_state* n = here(); n == nullptr || !n->is_gone()) close({});
 }
 GRADUS_BODY void simulated_network::fail(const std::exception_ptr& error, const std::string& task) {
   close(text(task, " has failed: ", error_text(error)));
@@ -220,18 +363,20 @@ GRADUS_BODY void simulated_network::close(const std::string& why) {
     if (has_ended_) return;
     has_ended_ = true, why_ = why;
     changed_.notify_all();
+    is_over_.notify_all();
   }
   log(why.empty() ? "the cluster ends" : "the cluster ends: " + why);
   for (const node_state& n : nodes_) n.box->close();
   program_.end();
 }
 GRADUS_BODY void simulated_network::check(const std::string& waited) const {
-  const std::size_t here = driver_->here();
-  for (std::uint32_t i = 0; i < nodes_.size(); ++i)
-    if (nodes_[i].machine == here && nodes_[i].is_down) throw simulated_crash{name_of(i)};
-  if (!has_ended_) return;
+  const node_state* const n = here();
+  if (n != nullptr && n->is_down) throw simulated_crash{name_of(static_cast<std::uint32_t>(n - nodes_.data()))};
+  const bool is_lost = n != nullptr && n->is_lost;
+  if (!has_ended_ && !is_lost) return;
+  const std::string& why = is_lost ? n->why : why_;
   raise(status::aborted, text("the cluster has ended, while this worker ", waited, ": ",
-                              why_.empty() ? std::string("all other workers have left") : why_));
+                              why.empty() ? std::string("all other workers have left") : why));
 }
 
 }  // namespace gradus::detail
