@@ -5,6 +5,7 @@
 #include "../base/cancellation.ipp"
 #include "../base/clock.ipp"
 #include "../base/error.ipp"
+#include "../base/partitioner.ipp"
 #include "../base/tasks.ipp"
 #include "../store/any_file_system.ipp"
 #include "../store/directory_lock.ipp"
