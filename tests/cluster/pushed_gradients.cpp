@@ -13,10 +13,10 @@ using detail::slice_role;
 
 TEST_CASE("dense gradients lie where they were, rows are copied with wide numbers") {
   pushed_gradients p(2);
-  p.expect("a", 0, false);
-  p.expect("table", 1, true);
-  p.expect("b", 1, false);
-  p.expect("c", 0, false);
+  p.expect({.name = "a"});
+  p.expect({.name = "table", .takes_rows = true, .shard = 1});
+  p.expect({.name = "b", .shard = 1});
+  p.expect({.name = "c"});
   std::vector<float> a{1, 2}, b{3}, c{4, 5, 6}, rows_of{7, 8, 9, 10};
   std::vector<std::int32_t> rows{3, 1};
   for (int step = 0; step < 2; ++step) {
@@ -51,9 +51,9 @@ TEST_CASE("dense gradients lie where they were, rows are copied with wide number
 
 TEST_CASE("dense gradients are sent ahead once there are enough of a shard's, and the rest is what was not") {
   pushed_gradients p(2);
-  for (const char* name : {"a", "b", "nothing", "c"}) p.expect(name, 0, false);
-  p.expect("table", 0, true);
-  p.expect("d", 1, false);
+  for (const char* name : {"a", "b", "nothing", "c"}) p.expect({.name = name});
+  p.expect({.name = "table", .takes_rows = true});
+  p.expect({.name = "d", .shard = 1});
   std::vector<float> a{1, 2}, b{3}, c{4, 5, 6}, d{9}, none, rows_of{7, 8};
   std::vector<std::int32_t> rows{3};
   for (const bool sends : {false, true, false}) {
@@ -92,8 +92,8 @@ TEST_CASE("dense gradients are sent ahead once there are enough of a shard's, an
 
 TEST_CASE("a gradient that nobody expects, and one that is missing, are refused") {
   pushed_gradients p(1);
-  p.expect("a", 0, false);
-  p.expect("b", 0, false);
+  p.expect({.name = "a"});
+  p.expect({.name = "b"});
   std::vector<float> x{1};
   CHECK(says(message_of(status::not_found, [&] { p.add({"c", x}); }), "no variable \"c\" is shared"));
   p.restart();

@@ -13,7 +13,7 @@
 // an updater does with all these rows at once. Rows of a constrained variable are refused, as everywhere.
 //
 // Sums over all gradients are exchanged as lists of doubles. Round 0 is the global norm: the sum of squares of each
-// variable. Later rounds are the measurements of a chain over all variables: for each variable, a count and that many
+// variable; of a part of one, that of each block of 4096 values. Later rounds are the measurements of a chain over all variables: for each variable, a count and that many
 // numbers, each an addition that one process would make (run/update_step.hpp). All shards add all lists in the graph's
 // order, which is the order of one process. Received lists are untrusted, and checked against the variables first.
 //
@@ -27,6 +27,7 @@
 
 #include "../base/subnormals.hpp"
 #include "../run/tracked_step.hpp"
+#include "cut_variables.hpp"
 #include "protocol/parts.hpp"
 #include "set_sums.hpp"
 #include "store_lists.hpp"
@@ -55,18 +56,22 @@ public:
         tracked_(std::move(update)) {
     check_variables(o_.variables);
     for (const store_variable& v : o_.variables) {
-      branches_.push_back(policies().branch_of(v.name, v.dims));
+      branches_.push_back(policies().branch_of(v.known_as(), v.known_dims()));
       if (counts_.size() <= v.shard) counts_.resize(v.shard + std::size_t{1});
       ++counts_[v.shard];
     }
     detail::check_masks(policies(), [this](auto f) {
-      for (const store_variable& v : o_.variables) f(v.name, v.dims);
+      for (const store_variable& v : o_.variables)
+        if (v.first_row == 0) f(v.known_as(), v.known_dims());
     });
+    check_parts(policies(), std::span<const store_variable>(o_.variables));
     std::size_t bytes = 0;
     for (const store_variable* v : about_) bytes += align_up(v->bytes());
     memory_ = aligned_buffer(bytes);
     for (std::size_t at = 0; const store_variable* v : about_) {
-      tracked_.insert(v->name, tensor_view(v->type, v->dims, memory_.data() + at), v->limit);
+      subject known;
+      known.name = v->known_as(), known.dims = v->known_dims();
+      tracked_.insert(v->name, tensor_view(v->type, v->dims, memory_.data() + at), v->limit, &known);
       at += align_up(v->bytes());
     }
     list_state();
@@ -117,7 +122,8 @@ public:
     if constexpr (step_type::rounds != 0) {
       if (round == 0) {
         keep_accumulated();
-        for (auto& v : tracked_.variables) tracked_.template measure<0>(v, list);
+        for (std::size_t i = 0; auto& v : tracked_.variables)
+          about_[i++]->is_part() ? measure_blocks(v) : tracked_.template measure<0>(v, list);
       }
       with_stage(round, [&](auto r) {
         for (auto& v : tracked_.variables) {
@@ -330,17 +336,41 @@ private:
   }
   void add_squares(std::size_t i, measured_lists& lists, measured_sums<Update>& sums) {
     const store_variable& v = o_.variables[i];
-    const double x = lists.next(v.shard, v.name);
-    if (x < 0) lists.refuse(v.shard, text("the sum of squares of \"", v.name, "\" is ", x, "; expected 0 or more"));
-    squares_.push_back(x);
-    sums.squares += x;
+    double total = v.first_row == 0 ? 0 : squares_.back();  // of its parts so far
+    for (const double x : lists.next(v.shard, v.name, v.is_part() ? blocks_of(v) : 1)) {
+      const bool fits = !v.is_part() || v.type == float64 || !std::isfinite(x) || x <= std::numeric_limits<float>::max();
+      if (x < 0 || !fits)
+        lists.refuse(v.shard, text("the sum of squares of \"", v.name, "\" is ", x, "; expected 0 or more",
+                                   fits ? "" : ", as a float32"));
+      if (!v.is_part() || v.type == float64)
+        total += x;
+      else
+        total = static_cast<double>(static_cast<float>(total) + static_cast<float>(x));
+    }
+    squares_.push_back(total);
+    const bool ends = i + 1 == o_.variables.size() || o_.variables[i + 1].first_row == 0;
+    if (ends) sums.squares += total;
+  }
+  // Lists the sum of squares of each block of a part, of which all shards then add up the sum of the whole variable.
+  void measure_blocks(typename tracked_step<Device, Update>::variable& v) {
+    measured_sums<Update> unused;
+    if constexpr (!Update::uniform) tracked_.template measure<0>(v, unused);
+    const auto list = [&]<class T>(const T* g, std::size_t n) {
+      for (std::size_t at = 0; at < n; at += Device::measured_block)
+        list_.push_back(squares_of<Device>(g + at, std::min(Device::measured_block, n - at)));
+    };
+    const const_tensor_view& g = v.gradient_values;
+    g.type == float32 ? list(g.template as<float>().data(), g.size()) : list(g.template as<double>().data(), g.size());
+  }
+  static std::size_t blocks_of(const store_variable& v) {
+    return (v.size() + Device::measured_block - 1) / Device::measured_block;
   }
   void add_stage(std::size_t stage, std::size_t i, measured_lists& lists, measured_sums<Update>& sums) {
     const store_variable& v = o_.variables[i];
     const std::span<const double> own = lists.next_counted(v.shard, v.name);
     const std::size_t k = measures_of(stage, branches_[i]);
     const bool dense = !v.takes_rows || Update::accumulates;
-    const std::size_t blocks = (v.size() + Device::measured_block - 1) / Device::measured_block;
+    const std::size_t blocks = blocks_of(v);
     if (k == 0 ? !own.empty() : own.size() % k != 0 || (dense && own.size() != k * blocks))
       lists.refuse(v.shard, text("\"", v.name, "\" has ", own.size(), " numbers; expected ",
                                  dense ? "" : "a multiple of ", dense ? k * blocks : k));
