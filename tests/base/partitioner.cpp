@@ -40,8 +40,8 @@ TEST_CASE("variable_axis_size_partitioner: no part larger than so many bytes") {
 
 TEST_CASE("min_max_variable_partitioner: as many parts as have so many bytes") {
   const auto parts = [](std::int64_t most, int axis, std::int64_t least, const extents& dims) {
-    const cut_along c = min_max_variable_partitioner{.max_partitions = most, .axis = axis, .min_slice_bytes = least}(
-        float32, dims);
+    const cut_along c =
+        min_max_variable_partitioner{.max_partitions = most, .axis = axis, .min_slice_bytes = least}(float32, dims);
     CHECK(c.axis == axis);
     return c.parts;
   };
@@ -69,8 +69,8 @@ TEST_CASE("an axis that is none, and settings below 1, are refused") {
                        "a partitioner cuts axis 2, but [10, 4] has 2 axes", invalid_argument);
   CHECK_THROWS_WITH_AS(min_max_variable_partitioner{.axis = -1}(float32, {10, 4}),
                        "a partitioner cuts axis -1, but [10, 4] has 2 axes", invalid_argument);
-  CHECK_THROWS_WITH_AS(variable_axis_size_partitioner{}(float32, {}),
-                       "a partitioner cuts axis 0, but [] has 0 axes", invalid_argument);
+  CHECK_THROWS_WITH_AS(variable_axis_size_partitioner{}(float32, {}), "a partitioner cuts axis 0, but [] has 0 axes",
+                       invalid_argument);
   CHECK_THROWS_WITH_AS(fixed_size_partitioner{.shards = 0}(float32, {10}),
                        "fixed_size_partitioner: shards is 0; expected 1 or more", invalid_argument);
   CHECK_THROWS_WITH_AS(min_max_variable_partitioner{.max_partitions = 0}(float32, {10}),

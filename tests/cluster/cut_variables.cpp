@@ -62,11 +62,11 @@ TEST_CASE("a variable of rows is cut as TensorFlow cuts it, another one where bl
   const auto dense = [](const extents& dims, std::int64_t n) {
     return shown(cut_variables({{.name = "w", .dims = dims}}, into(n), 4096));
   };
-  CHECK(dense({9001}, 2) == list{"w/part_0 0+4096", "w/part_1 4096+4905"});    // 4501
-  CHECK(dense({9001}, 3) == list{"w/part_0 0+4096", "w/part_1 4096+4905"});    // 3001 and 6001: the same block
+  CHECK(dense({9001}, 2) == list{"w/part_0 0+4096", "w/part_1 4096+4905"});  // 4501
+  CHECK(dense({9001}, 3) == list{"w/part_0 0+4096", "w/part_1 4096+4905"});  // 3001 and 6001: the same block
   CHECK(dense({20480}, 3) == list{"w/part_0 0+8192", "w/part_1 8192+4096", "w/part_2 12288+8192"});
   CHECK(dense({40, 512}, 3) == list{"w/part_0 0+16", "w/part_1 16+8", "w/part_2 24+16"});  // 14 and 27
-  CHECK(dense({40, 512}, 2) == list{"w/part_0 0+24", "w/part_1 24+16"});       // 20: as near to 16
+  CHECK(dense({40, 512}, 2) == list{"w/part_0 0+24", "w/part_1 24+16"});                   // 20: as near to 16
   CHECK(dense({3, 4096}, 3) == list{"w/part_0 0+1", "w/part_1 1+1", "w/part_2 2+1"});
   CHECK(dense({3, 64, 64}, 2) == list{"w/part_0 0+2", "w/part_1 2+1"});
   CHECK(dense({4096, 3}, 2) == list{"w"});  // a block ends nowhere within it at the end of a row
@@ -86,8 +86,9 @@ TEST_CASE("a variable of rows is cut as TensorFlow cuts it, another one where bl
 
 TEST_CASE("a partitioner may choose by name; a cut that is none is refused with the variable's name") {
   const model_list all{{.name = "a", .dims = {8192}}, {.name = "b", .dims = {8192}}};
-  const auto by_name = detail::partitioner_of(
-      [](std::string_view name, dtype, const extents&) { return cut_along{0, name == "b" ? 2 : 1}; });
+  const auto by_name = detail::partitioner_of([](std::string_view name, dtype, const extents&) {
+    return cut_along{0, name == "b" ? 2 : 1};
+  });
   CHECK(shown(cut_variables(all, by_name, 4096)) == list{"a", "b/part_0 0+4096", "b/part_1 4096+4096"});
   const auto refused = [](const variable_partitioner& p) {
     return message_of(status::invalid_argument, [&] { cut_variables({{.name = "w", .dims = {8, 512}}}, p, 4096); });
@@ -100,24 +101,26 @@ TEST_CASE("a partitioner may choose by name; a cut that is none is refused with 
   };
   CHECK(refused(parts(9)) == "the partitioner makes 9 parts of \"w\" [8, 512]; expected 1 to 8");
   CHECK(refused(parts(0)) == "the partitioner makes 0 parts of \"w\" [8, 512]; expected 1 to 8");
-  CHECK(shown(cut_variables({{.name = "w", .dims = {8, 512}}},
-                            detail::partitioner_of([](dtype, const extents&) { return cut_along{1, 1}; }), 4096)) ==
-        list{"w"});
+  CHECK(shown(cut_variables({{.name = "w", .dims = {8, 512}}}, detail::partitioner_of([](dtype, const extents&) {
+                              return cut_along{1, 1};
+                            }),
+                            4096)) == list{"w"});
 }
 
 namespace {
 template <class... Policies>
 std::string refused(store_variable v, Policies... policies) {
   const auto update = detail::compose_update(policies...);
-  const model_list parts = cut_variables({std::move(v)}, into(2), 4096);
+  model_list parts = cut_variables({std::move(v)}, into(2), 4096);
   REQUIRE(parts.size() == 2);
-  return message_of(status::invalid_argument,
-                    [&] { detail::check_parts(update, std::span<const store_variable>(parts)); });
+  return message_of(status::invalid_argument, [&] { detail::prepare_parts(update, std::span(parts)); });
 }
 template <class... Policies>
 void accepted(store_variable v, Policies... policies) {
-  const model_list parts = cut_variables({std::move(v)}, into(2), 4096);
-  CHECK_NOTHROW(detail::check_parts(detail::compose_update(policies...), std::span<const store_variable>(parts)));
+  model_list parts = cut_variables({std::move(v)}, into(2), 4096);
+  CHECK_NOTHROW(detail::prepare_parts(detail::compose_update(policies...), std::span(parts)));
+  CHECK(parts[0].all_rows == (parts[0].takes_rows && decltype(detail::compose_update(policies...))::needs_norm));
+  CHECK(!parts[1].all_rows);
 }
 }  // namespace
 
@@ -126,9 +129,9 @@ TEST_CASE("what measures a whole variable refuses that it is cut") {
   const std::string begin = "the partitioner cuts \"w\" [64, 512], and ",
                     end = "; a cluster cuts no such variable. Give a partitioner that returns 1 part for it";
   const std::string tensors = begin + "its rule works on whole tensors (muon, soap, adafactor)" + end,
-                    measures =
-                        begin + "its rule, or a part of the chain, measures whole variables (lars, lamb, clip_by_norm)" +
-                        end;
+                    measures = begin +
+                               "its rule, or a part of the chain, measures whole variables (lars, lamb, clip_by_norm)" +
+                               end;
   CHECK(refused(w, muon{.rate = 0.1}) == tensors);
   CHECK(refused(w, soap{.rate = 0.1}) == tensors);
   CHECK(refused(w, adafactor{.rate = 0.1}) == tensors);
@@ -145,18 +148,15 @@ TEST_CASE("what measures a whole variable refuses that it is cut") {
   store_variable limited = w;
   limited.limit = max_norm(1);
   CHECK(refused(limited, adam{}) == begin + "its constraint measures norms of the whole variable" + end);
-  const std::string rows =
-      "the partitioner cuts \"t\" [64, 8], and its gradient comes as rows, whose squares are added to the global norm "
-      "in the order in which a step lists them (clip_by_global_norm, a loss scale, not_finite)" +
-      end;
-  CHECK(refused(table, adam{}, clip_by_global_norm{1}) == rows);
-  CHECK(refused(table, adam{}, not_finite::skip{}) == rows);
-  CHECK(refused(table, adam{}, dynamic_loss_scale{}) == rows);
-  CHECK(refused(table, chain{clip_by_global_norm{1}, adam{}}) == rows);
+  CHECK(refused(table, chain{clip_by_global_norm{1}, adam{}}) ==
+        "the partitioner cuts \"t\" [64, 8], and its gradient comes as rows, of which a chain with "
+        "clip_by_global_norm measures all; put the clip beside" +
+            end);
 
   accepted(w, multi{on{named{"w"}, adam{.rate = 0.1}}, muon{.rate = 0.1}});
   accepted(w, chain{clip_by_value{-1, 1}, clip_by_global_norm{1}, weight_decay{0.1, matrices{}}, adam{}});
   accepted(table, adam{}, clip_by_value{-1, 1});
+  accepted(table, adam{}, clip_by_global_norm{1});
   store_variable clipped = w;
   clipped.limit = non_neg;
   accepted(clipped, adam{});
@@ -178,7 +178,7 @@ struct parted {
     while (model[i].name != part.known_as()) ++i;
     return i;
   }
-  contribution cut(const contribution& c) const {
+  contribution cut(const contribution& c, bool measured) const {
     contribution out;
     for (const store_variable& p : parts) {
       const std::size_t i = whole_of(p);
@@ -190,9 +190,9 @@ struct parted {
         to.x.assign(first, first + static_cast<std::ptrdiff_t>(p.size()));
         continue;
       }
-      for (std::size_t k = 0; k < c.rows[i].size(); ++k) {
+      for (std::size_t k = 0; k < c.rows[i].size(); ++k) {  // the first part gets all, for the norm
         const std::int64_t row = c.rows[i][k] - p.first_row;
-        if (row < 0 || row >= p.dims[0]) continue;
+        if ((row < 0 || row >= p.dims[0]) && !(measured && p.is_part() && p.first_row == 0)) continue;
         rows.push_back(row);
         const auto first = begin + static_cast<std::ptrdiff_t>(k * p.width());
         to.x.insert(to.x.end(), first, first + static_cast<std::ptrdiff_t>(p.width()));
@@ -233,12 +233,11 @@ void parts_of_shards(const model_list& model, std::uint32_t n, std::size_t contr
     for (std::size_t k = 0; k < contributions; ++k) set.push_back(drawn(draw, model));
     if constexpr (update_type::scales_loss || update_type::looks_for_not_finite)
       if (order == 2) set.back().values[1].x[17000] = HUGE_VAL;
-    for (const contribution& c : set) cut.push_back(p.cut(c));
+    for (const contribution& c : set) cut.push_back(p.cut(c, update_type::needs_norm));
     one.apply(set);
     many->update(order, cut);
     if (order == 2) {  // what a snapshot of a log has
-      auto next =
-          std::make_unique<shards<update_type>>(p.parts, n, update, static_cast<std::int64_t>(contributions));
+      auto next = std::make_unique<shards<update_type>>(p.parts, n, update, static_cast<std::int64_t>(contributions));
       for (std::size_t s = 0; s < n; ++s) {
         std::vector<std::byte> bytes;
         many->all[s]->save(detail::bytes_out(bytes));
@@ -293,10 +292,10 @@ TEST_CASE("the same with a norm within a chain, masks that see the whole, lookah
                       chain{clip_by_value{-0.9, 0.9}, clip_by_global_norm{0.5}, weight_decay{0.1, named{"wide"}},
                             adam{.rate = 0.1}, lookahead{.every = 2}},
                       not_finite::skip{});
-  parts_have_the_bits(a_cut_model(),
-                      multi{on{matrices{}, momentum{.rate = 0.1}}, on{named{"long"}, gradient_descent{.rate = 0.1}},
-                            adam{.rate = 0.1}},
-                      dynamic_loss_scale{.initial = 8, .growth_interval = 2}, freeze{named{"scale"}});
+  parts_have_the_bits(
+      a_cut_model(),
+      multi{on{matrices{}, momentum{.rate = 0.1}}, on{named{"long"}, gradient_descent{.rate = 0.1}}, adam{.rate = 0.1}},
+      dynamic_loss_scale{.initial = 8, .growth_interval = 2}, freeze{named{"scale"}});
 }
 TEST_CASE("the same with gradients that come as rows") {
   auto model = a_cut_model();
@@ -304,4 +303,6 @@ TEST_CASE("the same with gradients that come as rows") {
   model.push_back({.name = "tall", .type = float64, .dims = {50, 1}, .takes_rows = true});
   parts_have_the_bits(model, adam{.rate = 0.1}, exponential_moving_average{.decay = 0.9});
   parts_have_the_bits(model, adagrad{.rate = 0.1}, clip_by_value{-0.5, 0.5});
+  parts_have_the_bits(model, adam{.rate = 0.1}, clip_by_global_norm{0.5});
+  parts_have_the_bits(model, multi{on{matrices{}, momentum{.rate = 0.1}}, adam{.rate = 0.1}}, not_finite::skip{});
 }

@@ -90,6 +90,62 @@ TEST_CASE("dense gradients are sent ahead once there are enough of a shard's, an
   }
 }
 
+TEST_CASE(
+    "each part of a variable has its own rows of the gradient, the first of a table all if their norm is needed") {
+  pushed_gradients p(2);
+  p.expect({.name = "a"});
+  p.expect({.name = "w/part_0", .dims = {2, 2}, .shard = 1, .whole = "w", .whole_dims = {3, 2}});
+  p.expect({.name = "w/part_1", .dims = {1, 2}, .whole = "w", .whole_dims = {3, 2}, .first_row = 2});
+  for (const bool all : {false, true}) {
+    p.expect({.name = text("t", all ? 1 : 0, "/part_0"),
+              .dims = {2, 1},
+              .takes_rows = true,
+              .whole = all ? "t1" : "t0",
+              .whole_dims = {5, 1},
+              .all_rows = all});
+    p.expect({.name = text("t", all ? 1 : 0, "/part_1"),
+              .dims = {3, 1},
+              .takes_rows = true,
+              .shard = 1,
+              .whole = all ? "t1" : "t0",
+              .whole_dims = {5, 1},
+              .first_row = 2});
+  }
+  std::vector<float> a{9}, w{1, 2, 3, 4, 5, 6}, values{10, 20, 30, 40, 50};
+  std::vector<std::int32_t> rows{4, 1, 2, 1, 4};
+  const auto floats = [](const detail::wire_slice& s) {
+    const auto* x = reinterpret_cast<const float*>(s.bytes.data());
+    return std::vector<float>(x, x + s.count());
+  };
+  const auto numbers = [](const detail::wire_slice& s) {
+    const auto* x = reinterpret_cast<const std::int64_t*>(s.bytes.data());
+    return std::vector<std::int64_t>(x, x + s.count());
+  };
+  for (int step = 0; step < 2; ++step) {
+    p.restart();
+    p.add({"w", const_tensor_view(float32, {3, 2}, reinterpret_cast<std::byte*>(w.data()))});
+    for (const char* name : {"t1", "t0"})
+      p.add({name,
+             indexed_slices(rows, const_tensor_view(float32, {5, 1}, reinterpret_cast<std::byte*>(values.data())))});
+    p.add({"a", a});
+    const auto parts = p.by_shard();
+    REQUIRE(parts[0].size() == 6);
+    REQUIRE(parts[1].size() == 5);
+    CHECK(parts[1][0].name == "w/part_0");
+    CHECK(floats(parts[1][0]) == std::vector<float>{1, 2, 3, 4});
+    CHECK(parts[0][1].name == "w/part_1");
+    CHECK(floats(parts[0][1]) == std::vector<float>{5, 6});
+    CHECK(parts[0][1].bytes.data() == reinterpret_cast<const std::byte*>(w.data() + 4));
+    CHECK(numbers(parts[0][2]) == std::vector<std::int64_t>{1, 1});
+    CHECK(floats(parts[0][3]) == std::vector<float>{20, 40});
+    CHECK(numbers(parts[1][1]) == std::vector<std::int64_t>{2, 0, 2});
+    CHECK(floats(parts[1][2]) == std::vector<float>{10, 30, 50});
+    CHECK(numbers(parts[0][4]) == std::vector<std::int64_t>{4, 1, 2, 1, 4});
+    CHECK(floats(parts[0][5]) == values);
+    CHECK(floats(parts[1][4]) == std::vector<float>{10, 30, 50});
+  }
+}
+
 TEST_CASE("a gradient that nobody expects, and one that is missing, are refused") {
   pushed_gradients p(1);
   p.expect({.name = "a"});

@@ -66,9 +66,7 @@ void check_all_reduce(const all_reduce& how, const server& here, bool has_log, b
 class exchanged_rows {
 public:
   // Adds a variable whose gradient comes as rows.
-  void expect(std::string_view name) {
-    pushed_.expect({.name = std::string(name), .takes_rows = true}), ++variables_;
-  }
+  void expect(std::string_view name) { pushed_.expect({.name = std::string(name), .takes_rows = true}), ++variables_; }
   std::size_t size() const { return variables_; }
   void restart() { pushed_.restart(); }
   void add(const named_gradient& g) { pushed_.add(g); }

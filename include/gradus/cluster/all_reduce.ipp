@@ -27,9 +27,10 @@ GRADUS_BODY void check_all_reduce(const all_reduce& how, const server& here, boo
           "all_reduce: recovery::log is kept by parameter servers, and there are none; leave it out: a run that is "
           "started again goes on from the chief's checkpoint");
   if (has_places)
-    raise(status::invalid_argument,
-          "all_reduce: a device function or a partitioner gives variables to parameter servers, and here every task has "
-          "all variables; leave it out");
+    raise(
+        status::invalid_argument,
+        "all_reduce: a device function or a partitioner gives variables to parameter servers, and here every task has "
+        "all variables; leave it out");
 }
 
 GRADUS_BODY void broadcast_state(rank_network& network, const state_list& list, write_guard* guard) {

@@ -268,7 +268,7 @@ private:
     });
     check_device_filters(here_->def().default_session_config.device_filters, here_->def().cluster);
     variables = cut_variables(std::move(variables), task_.cut, Device::measured_block);
-    check_parts(first_, std::span<const store_variable>(variables));
+    prepare_parts(first_, std::span(variables));
     place_variables(variables, decides_.shape.shards, task_.devices);
     cluster_fingerprint of = fingerprint_of(static_cast<Alone&>(*this), task_.made_from);
     for (auto& place : chosen_places(variables, decides_.shape.shards)) of.settings.push_back(std::move(place));

@@ -1,5 +1,5 @@
-// Variables of a model that are cut over parameter servers. A part is a variable of its shard, "w/part_0", that has some
-// rows of the whole; so its gradient, its slots and what a log has of it are those of any variable of a shard.
+// Variables of a model that are cut over parameter servers. A part is a variable of its shard, "w/part_0", that has
+// some rows of the whole; so its gradient, its slots and what a log has of it are those of any variable of a shard.
 //
 // Parts begin where the partitioner says, as in TensorFlow, if gradients come as rows. Else they begin at the nearest
 // row at which a block of a sum begins (docs/arithmetic.md), so that a norm over parts is added along the tree of the
@@ -41,8 +41,8 @@ variable_partitioner partitioner_of(P p) {
 }
 
 // Returns the variables, each part of those that are cut in the place of its whole. `block` is the number of values
-// that a sum adds up before it adds to another. Scalars stay whole. Raises invalid_argument for a cut along another axis
-// than the first, and for one that the extents do not allow.
+// that a sum adds up before it adds to another. Scalars stay whole. Raises invalid_argument for a cut along another
+// axis than the first, and for one that the extents do not allow.
 std::vector<store_variable> cut_variables(std::vector<store_variable> variables, const variable_partitioner& cut,
                                           std::size_t block);
 // Returns the settings of a fingerprint for the variables that are cut.
@@ -78,21 +78,21 @@ consteval const char* reason_to_stay_whole() {
 }
 
 // Raises invalid_argument for parts of a variable that the update cannot make part by part with the bits of the whole.
+// Where it needs the global norm, the first part of a table gets the rows of all: their squares are added in the order
+// in which they are listed.
 template <class Update>
-void check_parts(const Update& update, std::span<const store_variable> variables) {
-  for (const store_variable& v : variables) {
+void prepare_parts(const Update& update, std::span<store_variable> variables) {
+  for (store_variable& v : variables) {
     if (!v.is_part() || v.first_row != 0) continue;
     const char* why = nullptr;
-    update.visit(update.branch_of(v.known_as(), v.known_dims()), [&]<class Single>(const Single&, auto) {
-      why = reason_to_stay_whole<Update, Single>();
-    });
+    update.visit(update.branch_of(v.known_as(), v.known_dims()),
+                 [&]<class Single>(const Single&, auto) { why = reason_to_stay_whole<Update, Single>(); });
     if (v.limit.kind == constraint::unit || v.limit.kind == constraint::norm)
       why = "its constraint measures norms of the whole variable";
-    if (v.takes_rows && Update::needs_norm)
-      why =
-          "its gradient comes as rows, whose squares are added to the global norm in the order in which a step lists "
-          "them (clip_by_global_norm, a loss scale, not_finite)";
+    if (v.takes_rows && Update::global_stages != 0)
+      why = "its gradient comes as rows, of which a chain with clip_by_global_norm measures all; put the clip beside";
     if (why != nullptr) refuse_cut(v, why);
+    v.all_rows = v.takes_rows && Update::needs_norm;
   }
 }
 

@@ -49,8 +49,10 @@ GRADUS_BODY std::vector<std::pair<std::string, std::string>> chosen_cuts(std::sp
   std::vector<std::pair<std::string, std::string>> out;
   for (const store_variable& v : variables) {
     if (!v.is_part()) continue;
-    if (v.first_row == 0) out.emplace_back(text("the parts of \"", v.whole, '"'), "from rows 0");
-    else out.back().second += text(", ", v.first_row);
+    if (v.first_row == 0)
+      out.emplace_back(text("the parts of \"", v.whole, '"'), "from rows 0");
+    else
+      out.back().second += text(", ", v.first_row);
   }
   return out;
 }

@@ -1,5 +1,5 @@
-// A worker pushes its gradients in this form: for each shard the slices of its variables, or of its parts of them. Dense
-// gradients are not copied; rows, which later calls of a step may overwrite, are copied.
+// A worker pushes its gradients in this form: for each shard the slices of its variables, or of its parts of them.
+// Dense gradients are not copied; rows, which later calls of a step may overwrite, are copied.
 #pragma once
 #include "../base/build.hpp"
 

@@ -36,8 +36,7 @@ GRADUS_BODY void pushed_gradients::take(variable& v, const named_gradient& g) {
   wire_slice* const to = parts_[v.about.shard].data() + v.at;
   if (v.about.takes_rows) return take_rows(v, g, to);
   std::span<const std::byte> values = g.values.bytes();
-  if (v.about.is_part())
-    values = values.subspan(v.about.first_element() * size_of(v.about.type), v.about.bytes());
+  if (v.about.is_part()) values = values.subspan(v.about.first_element() * size_of(v.about.type), v.about.bytes());
   to[0] = {v.about.name, g.values.type, 0, values, slice_role::dense};
   piece& p = ahead_[v.about.shard];
   p.slices.push_back(to[0]), p.at.push_back(v.at), p.bytes += values.size();
@@ -50,7 +49,7 @@ GRADUS_BODY void pushed_gradients::take_rows(variable& v, const named_gradient& 
   for (std::size_t i = 0; i < n; ++i)
     v.rows[i] = g.rows.type == int64 ? g.rows.as<std::int64_t>()[i] : g.rows.as<std::int32_t>()[i];
   v.values.assign(values.begin(), values.end());
-  if (v.about.is_part()) {
+  if (v.about.is_part() && !v.about.all_rows) {
     std::size_t kept = 0;
     for (std::size_t i = 0; i < n; ++i) {
       const std::int64_t row = v.rows[i] - v.about.first_row;

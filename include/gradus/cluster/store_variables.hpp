@@ -28,6 +28,8 @@ struct store_variable {
   std::string whole = {};
   extents whole_dims = {};
   std::int64_t first_row = 0;
+  bool all_rows =
+      false;  // the gradient of this part has the rows of all parts, of which this shard adds up the squares
 
   std::size_t size() const { return static_cast<std::size_t>(count(dims)); }
   std::size_t bytes() const { return size() * size_of(type); }
@@ -37,6 +39,7 @@ struct store_variable {
   // The name and the extents in the model, which are those that masks see.
   const std::string& known_as() const { return is_part() ? whole : name; }
   const extents& known_dims() const { return is_part() ? whole_dims : dims; }
+  std::size_t listed_rows() const { return all_rows ? static_cast<std::size_t>(whole_dims[0]) : row_count(); }
   std::size_t first_element() const { return static_cast<std::size_t>(first_row) * width(); }
 };
 
@@ -62,7 +65,8 @@ std::vector<const store_variable*> variables_on(std::uint32_t shard, std::span<c
 [[noreturn]] void raise_not_finite_there(const store_variable& v, std::int64_t step);
 
 // Raises invalid_argument for a variable that a shard cannot hold: one of another type than float32 or float64, without
-// a name, with a name that another one has or that begins with own_state_mark, or with a constraint if it takes rows.
+// a name, with a name that another one has or that begins with own_state_mark, with a constraint if it takes rows, or a
+// part that does not follow the one before it.
 void check_variables(std::span<const store_variable> variables);
 
 // A variable's gradient among received parts; its pointers are null if there is none.

@@ -13,9 +13,10 @@
 // an updater does with all these rows at once. Rows of a constrained variable are refused, as everywhere.
 //
 // Sums over all gradients are exchanged as lists of doubles. Round 0 is the global norm: the sum of squares of each
-// variable; of a part of one, that of each block of 4096 values. Later rounds are the measurements of a chain over all variables: for each variable, a count and that many
-// numbers, each an addition that one process would make (run/update_step.hpp). All shards add all lists in the graph's
-// order, which is the order of one process. Received lists are untrusted, and checked against the variables first.
+// variable; of a part of one, that of each block of 4096 values. Later rounds are the measurements of a chain over all
+// variables: for each variable, a count and that many numbers, each an addition that one process would make
+// (run/update_step.hpp). All shards add all lists in the graph's order, which is the order of one process. Received
+// lists are untrusted, and checked against the variables first.
 //
 // Workers have the loss of a step and its observations, shards do not: not_finite checks only gradients, and sophia
 // makes its steps without observations.
@@ -64,7 +65,7 @@ public:
       for (const store_variable& v : o_.variables)
         if (v.first_row == 0) f(v.known_as(), v.known_dims());
     });
-    check_parts(policies(), std::span<const store_variable>(o_.variables));
+    prepare_parts(policies(), std::span(o_.variables));
     std::size_t bytes = 0;
     for (const store_variable* v : about_) bytes += align_up(v->bytes());
     memory_ = aligned_buffer(bytes);
@@ -122,8 +123,7 @@ public:
     if constexpr (step_type::rounds != 0) {
       if (round == 0) {
         keep_accumulated();
-        for (std::size_t i = 0; auto& v : tracked_.variables)
-          about_[i++]->is_part() ? measure_blocks(v) : tracked_.template measure<0>(v, list);
+        for (std::size_t i = 0; auto& v : tracked_.variables) measure_squares(i++, v, list);
       }
       with_stage(round, [&](auto r) {
         for (auto& v : tracked_.variables) {
@@ -337,8 +337,9 @@ private:
   void add_squares(std::size_t i, measured_lists& lists, measured_sums<Update>& sums) {
     const store_variable& v = o_.variables[i];
     double total = v.first_row == 0 ? 0 : squares_.back();  // of its parts so far
-    for (const double x : lists.next(v.shard, v.name, v.is_part() ? blocks_of(v) : 1)) {
-      const bool fits = !v.is_part() || v.type == float64 || !std::isfinite(x) || x <= std::numeric_limits<float>::max();
+    for (const double x : lists.next(v.shard, v.name, numbers_of(v))) {
+      const bool fits =
+          !v.is_part() || v.type == float64 || !std::isfinite(x) || x <= std::numeric_limits<float>::max();
       if (x < 0 || !fits)
         lists.refuse(v.shard, text("the sum of squares of \"", v.name, "\" is ", x, "; expected 0 or more",
                                    fits ? "" : ", as a float32"));
@@ -351,16 +352,24 @@ private:
     const bool ends = i + 1 == o_.variables.size() || o_.variables[i + 1].first_row == 0;
     if (ends) sums.squares += total;
   }
-  // Lists the sum of squares of each block of a part, of which all shards then add up the sum of the whole variable.
-  void measure_blocks(typename tracked_step<Device, Update>::variable& v) {
+  // Lists the squares of a variable, the i-th here: their sum; of a part, the sums of its blocks, from which all shards
+  // make that of the whole variable; of the first part of a table, the sum of all rows that were listed.
+  void measure_squares(std::size_t i, typename tracked_step<Device, Update>::variable& v, added_one_by_one& list) {
+    const store_variable& about = *about_[i];
+    if (!about.is_part()) return tracked_.template measure<0>(v, list);
     measured_sums<Update> unused;
     if constexpr (!Update::uniform) tracked_.template measure<0>(v, unused);
-    const auto list = [&]<class T>(const T* g, std::size_t n) {
-      for (std::size_t at = 0; at < n; at += Device::measured_block)
-        list_.push_back(squares_of<Device>(g + at, std::min(Device::measured_block, n - at)));
+    const std::size_t block = about.takes_rows ? std::numeric_limits<std::size_t>::max() : Device::measured_block;
+    const const_tensor_view g = about.all_rows ? sums_.all_values(i) : v.gradient_values;
+    const auto add = [&]<class T>(const T* x) {
+      for (std::size_t k = 0, at = 0; k < numbers_of(about); ++k, at += block)
+        list_.push_back(squares_of<Device>(x + at, std::min(block, g.size() - at)));
     };
-    const const_tensor_view& g = v.gradient_values;
-    g.type == float32 ? list(g.template as<float>().data(), g.size()) : list(g.template as<double>().data(), g.size());
+    g.type == float32 ? add(g.template as<float>().data()) : add(g.template as<double>().data());
+  }
+  // Returns how many numbers a list of round 0 has of a variable.
+  static std::size_t numbers_of(const store_variable& v) {
+    return !v.is_part() ? 1 : v.takes_rows ? std::size_t{v.all_rows} : blocks_of(v);
   }
   static std::size_t blocks_of(const store_variable& v) {
     return (v.size() + Device::measured_block - 1) / Device::measured_block;
@@ -383,11 +392,18 @@ private:
       const store_variable& v = o_.variables[i];
       if (std::isfinite(squares_[i])) continue;
       if (v.shard != o_.shard) raise_not_finite_there(v, step);
-      tracked_.each_gradient([&](std::string_view name, const auto* values, std::size_t n) {
+      const auto look = [&](std::string_view name, const auto* values, std::size_t n) {
         if (name != v.name) return;
         if (const std::size_t at = first_not_finite(values, n); at != n)
           raise_not_finite(0, name, static_cast<double>(values[at]), step);
-      });
+      };
+      if (v.all_rows) {
+        const auto here = static_cast<std::size_t>(std::find(about_.begin(), about_.end(), &v) - about_.begin());
+        const const_tensor_view g = sums_.all_values(here);
+        v.type == float32 ? look(v.name, g.as<float>().data(), g.size())
+                          : look(v.name, g.as<double>().data(), g.size());
+      }
+      tracked_.each_gradient(look);
     }
     raise_not_finite(0, {}, 0, step);
   }

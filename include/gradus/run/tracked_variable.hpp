@@ -48,7 +48,8 @@ struct tracked_variable {
             text("expected float32, float64, bfloat16 or float16 for \"", name, "\", found ", name_of(array.type)));
     if (narrow) master = master_weights(array);
     values = narrow ? master.values() : array;
-    state = subject_state<Update>(update, known != nullptr ? known->name : name, known != nullptr ? known->dims : values.dims);
+    state = subject_state<Update>(update, known != nullptr ? known->name : name,
+                                  known != nullptr ? known->dims : values.dims);
     state.about.name = name, state.about.dims = values.dims, state.about.size = values.size();
     state.limit = limit;
     each_mirror(update, state.branch, values.dims, [&](std::size_t k, const mirror& m, const extents& dims) {
