@@ -82,6 +82,20 @@ TEST_CASE("dense variables cut over two and three parameter servers end with the
   }
 }
 
+TEST_CASE("an asynchronous update of parts is that of one process, where one worker makes all") {
+  const temp_dir place;
+  alone(place / "alone", 1);
+  local_cluster{.ps = 3, .workers = 1}.run([&](server& here) {
+    if (here.is_ps()) return here.join();
+    const points data;
+    auto t = make_trainer<model>(
+        connected{here, min_max_variable_partitioner{.max_partitions = 4, .min_slice_bytes = 16 << 10}}, asynchronous{},
+        with_adam, with_clip, with_average, config_of(place / "parts"));
+    t.train(data.batches(round_batch).shard(1, 0), {.max_steps = steps});
+  });
+  CHECK(run_files::difference(trained(place / "parts"), trained(place / "alone")) == "");
+}
+
 TEST_CASE("in virtual time, with lost messages and workers that crash, they end with the same bits") {
   const temp_dir place;
   alone(place / "1", 1), alone(place / "2", 2);
