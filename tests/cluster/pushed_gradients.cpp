@@ -13,10 +13,10 @@ using detail::slice_role;
 
 TEST_CASE("dense gradients lie where they were, rows are copied with wide numbers") {
   pushed_gradients p(2);
-  p.expect("a", 0, false);
-  p.expect("table", 1, true);
-  p.expect("b", 1, false);
-  p.expect("c", 0, false);
+  p.expect({.name = "a"});
+  p.expect({.name = "table", .takes_rows = true, .shard = 1});
+  p.expect({.name = "b", .shard = 1});
+  p.expect({.name = "c"});
   std::vector<float> a{1, 2}, b{3}, c{4, 5, 6}, rows_of{7, 8, 9, 10};
   std::vector<std::int32_t> rows{3, 1};
   for (int step = 0; step < 2; ++step) {
@@ -51,9 +51,9 @@ TEST_CASE("dense gradients lie where they were, rows are copied with wide number
 
 TEST_CASE("dense gradients are sent ahead once there are enough of a shard's, and the rest is what was not") {
   pushed_gradients p(2);
-  for (const char* name : {"a", "b", "nothing", "c"}) p.expect(name, 0, false);
-  p.expect("table", 0, true);
-  p.expect("d", 1, false);
+  for (const char* name : {"a", "b", "nothing", "c"}) p.expect({.name = name});
+  p.expect({.name = "table", .takes_rows = true});
+  p.expect({.name = "d", .shard = 1});
   std::vector<float> a{1, 2}, b{3}, c{4, 5, 6}, d{9}, none, rows_of{7, 8};
   std::vector<std::int32_t> rows{3};
   for (const bool sends : {false, true, false}) {
@@ -90,10 +90,66 @@ TEST_CASE("dense gradients are sent ahead once there are enough of a shard's, an
   }
 }
 
+TEST_CASE(
+    "each part of a variable has its own rows of the gradient, the first of a table all if their norm is needed") {
+  pushed_gradients p(2);
+  p.expect({.name = "a"});
+  p.expect({.name = "w/part_0", .dims = {2, 2}, .shard = 1, .whole = "w", .whole_dims = {3, 2}});
+  p.expect({.name = "w/part_1", .dims = {1, 2}, .whole = "w", .whole_dims = {3, 2}, .first_row = 2});
+  for (const bool all : {false, true}) {
+    p.expect({.name = text("t", all ? 1 : 0, "/part_0"),
+              .dims = {2, 1},
+              .takes_rows = true,
+              .whole = all ? "t1" : "t0",
+              .whole_dims = {5, 1},
+              .all_rows = all});
+    p.expect({.name = text("t", all ? 1 : 0, "/part_1"),
+              .dims = {3, 1},
+              .takes_rows = true,
+              .shard = 1,
+              .whole = all ? "t1" : "t0",
+              .whole_dims = {5, 1},
+              .first_row = 2});
+  }
+  std::vector<float> a{9}, w{1, 2, 3, 4, 5, 6}, values{10, 20, 30, 40, 50};
+  std::vector<std::int32_t> rows{4, 1, 2, 1, 4};
+  const auto floats = [](const detail::wire_slice& s) {
+    const auto* x = reinterpret_cast<const float*>(s.bytes.data());
+    return std::vector<float>(x, x + s.count());
+  };
+  const auto numbers = [](const detail::wire_slice& s) {
+    const auto* x = reinterpret_cast<const std::int64_t*>(s.bytes.data());
+    return std::vector<std::int64_t>(x, x + s.count());
+  };
+  for (int step = 0; step < 2; ++step) {
+    p.restart();
+    p.add({"w", const_tensor_view(float32, {3, 2}, reinterpret_cast<std::byte*>(w.data()))});
+    for (const char* name : {"t1", "t0"})
+      p.add({name,
+             indexed_slices(rows, const_tensor_view(float32, {5, 1}, reinterpret_cast<std::byte*>(values.data())))});
+    p.add({"a", a});
+    const auto parts = p.by_shard();
+    REQUIRE(parts[0].size() == 6);
+    REQUIRE(parts[1].size() == 5);
+    CHECK(parts[1][0].name == "w/part_0");
+    CHECK(floats(parts[1][0]) == std::vector<float>{1, 2, 3, 4});
+    CHECK(parts[0][1].name == "w/part_1");
+    CHECK(floats(parts[0][1]) == std::vector<float>{5, 6});
+    CHECK(parts[0][1].bytes.data() == reinterpret_cast<const std::byte*>(w.data() + 4));
+    CHECK(numbers(parts[0][2]) == std::vector<std::int64_t>{1, 1});
+    CHECK(floats(parts[0][3]) == std::vector<float>{20, 40});
+    CHECK(numbers(parts[1][1]) == std::vector<std::int64_t>{2, 0, 2});
+    CHECK(floats(parts[1][2]) == std::vector<float>{10, 30, 50});
+    CHECK(numbers(parts[0][4]) == std::vector<std::int64_t>{4, 1, 2, 1, 4});
+    CHECK(floats(parts[0][5]) == values);
+    CHECK(floats(parts[1][4]) == std::vector<float>{10, 30, 50});
+  }
+}
+
 TEST_CASE("a gradient that nobody expects, and one that is missing, are refused") {
   pushed_gradients p(1);
-  p.expect("a", 0, false);
-  p.expect("b", 0, false);
+  p.expect({.name = "a"});
+  p.expect({.name = "b"});
   std::vector<float> x{1};
   CHECK(says(message_of(status::not_found, [&] { p.add({"c", x}); }), "no variable \"c\" is shared"));
   p.restart();

@@ -85,3 +85,26 @@ TEST_CASE("rows are put behind one another in the order of the set, their values
   CHECK(single.gradients()[0].rows.data == at[0].bytes.data());
   CHECK(single.gradients()[0].values.data == own[0].bytes.data());
 }
+TEST_CASE("of a table's first part, which has all rows, the gradient is its own rows, and the values of all are kept") {
+  const store_variable w{
+      .name = "w/part_0", .dims = {2, 2}, .takes_rows = true, .whole = "w", .whole_dims = {5, 2}, .all_rows = true};
+  const std::vector<std::int64_t> rows{4, 1, 0};
+  const std::vector<float> values{1, 2, 3, 4, 5, 6};
+  const wire_slice at[] = {slice(rows, detail::slice_role::rows), slice(values, detail::slice_role::values)};
+  const matched_gradient part{&at[1], &at[0]};
+  for (const std::int64_t n : {1, 2}) {
+    detail::set_sums sums({&w}, n);
+    for (std::int64_t k = 0; k < n; ++k) sums.add(std::span(&part, 1));
+    const named_gradient g = sums.gradients()[0];
+    const std::vector<float> all = values_of<float>(sums.all_values(0)), own = values_of<float>(g.values);
+    if (n == 1) {
+      CHECK(all == values);
+      CHECK(values_of<std::int64_t>(g.rows) == std::vector<std::int64_t>{1, 0});
+      CHECK(own == std::vector<float>{3, 4, 5, 6});
+    } else {
+      CHECK(all == std::vector<float>{0.5f, 1, 1.5f, 2, 2.5f, 3, 0.5f, 1, 1.5f, 2, 2.5f, 3});
+      CHECK(values_of<std::int64_t>(g.rows) == std::vector<std::int64_t>{1, 0, 1, 0});
+      CHECK(own == std::vector<float>{1.5f, 2, 2.5f, 3, 1.5f, 2, 2.5f, 3});
+    }
+  }
+}

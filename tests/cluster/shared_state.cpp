@@ -63,6 +63,30 @@ TEST_CASE("slots lie where their variable does, the optimizer's own state everyw
   CHECK(s.by_shard()[0][2].type == float64);
 }
 
+TEST_CASE("each part of a variable that is cut has its rows of the variable and of its slots") {
+  worker w;
+  const std::vector<detail::store_variable> variables{
+      {.name = "a/part_0", .dims = {1}, .shard = 1, .whole = "a", .whole_dims = {2}},
+      {.name = "a/part_1", .dims = {1}, .whole = "a", .whole_dims = {2}, .first_row = 1},
+      {.name = "b", .dims = {1}}};
+  shared_state s(
+      w.list, w.own, 2,
+      [](std::string_view name) {
+        if (name == "a" || name == "b") return 0;
+        return name == "random_seed" ? shared_state::nowhere : shared_state::beside_last;
+      },
+      variables);
+  CHECK(names(s.by_shard()[0]) == std::vector<std::string>{"a/part_1", "a/part_1/Adam", "b", "b/Adam", "beta1_power"});
+  CHECK(names(s.by_shard()[1]) == std::vector<std::string>{"a/part_0", "a/part_0/Adam", "beta1_power"});
+  CHECK(s.by_shard()[0][1].bytes.data() == reinterpret_cast<const std::byte*>(w.a_m + 1));
+  CHECK(s.by_shard()[0][1].bytes.size() == sizeof(float));
+  const float x = 7;
+  const wire_slice came{"a/part_1", float32, 0, std::as_bytes(std::span(&x, 1))};
+  s.take(std::span(&came, 1), nullptr);
+  CHECK(w.a[0] == 1);
+  CHECK(w.a[1] == 7);
+}
+
 TEST_CASE("what comes goes to its place, in any order, and a guard is told before") {
   worker from, to;
   from.a[1] = 20, from.b_m[0] = 60, from.power = 0.25, from.seed = 9, from.step = 8;

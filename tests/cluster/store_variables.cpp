@@ -130,9 +130,9 @@ TEST_CASE("device filters that leave out a parameter server are refused") {
   detail::check_device_filters(std::vector<std::string>{"/job:worker"}, cluster_spec{{"worker", {"c:1"}}});
 }
 TEST_CASE("what a shard cannot keep is refused by name") {
-  const auto refused = [](store_variable v, const char* what) {
+  const auto refused = [](store_variable v, const std::string& what) {
     const store_variable all[] = {{.name = "first"}, v};
-    CHECK_THROWS_WITH_AS(detail::check_variables(all), what, invalid_argument);
+    CHECK_THROWS_WITH_AS(detail::check_variables(all), what.c_str(), invalid_argument);
   };
   detail::check_variables(model());
   refused({.name = "w", .type = bfloat16, .dims = {2}}, "\"w\", bfloat16 [2]: a shard keeps float32 and float64");
@@ -143,6 +143,14 @@ TEST_CASE("what a shard cannot keep is refused by name") {
   refused({.name = "w", .dims = {2, 2}, .limit = non_neg, .takes_rows = true},
           "\"w\", float32 [2, 2]: Cannot use a constraint function on a sparse variable");
   refused({.name = "w", .takes_rows = true}, "\"w\", float32 []: a scalar has no rows");
+  const std::string follows = ": it does not follow the part before it";
+  refused({.name = "w/part_1", .dims = {2}, .whole = "w", .whole_dims = {4}, .first_row = 2},
+          "\"w/part_1\", float32 [2]" + follows);
+  refused({.name = "w", .dims = {2}, .first_row = 2}, "\"w\", float32 [2]" + follows);
+  refused({.name = "w/part_0", .dims = {2}, .whole = "w", .whole_dims = {4, 1}}, "\"w/part_0\", float32 [2]" + follows);
+  detail::check_variables(
+      std::vector<store_variable>{{.name = "w/part_0", .dims = {2}, .whole = "w", .whole_dims = {4}},
+                                  {.name = "w/part_1", .dims = {2}, .whole = "w", .whole_dims = {4}, .first_row = 2}});
 }
 TEST_CASE("a gradient for each variable is matched, in any order") {
   matching match;

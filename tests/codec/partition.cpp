@@ -25,28 +25,6 @@ using list = std::vector<std::int32_t>;
 slice_of slice(const extents& full, const extents& start, const extents& length) { return {"w", full, start, length}; }
 }  // namespace
 
-// partitioned_variables.py of TensorFlow 1.15.
-TEST_CASE("partition: how many parts") {
-  CHECK(fixed_size_partitioner{.shards = 3}(float32, {10, 2}) == cut_along{0, 3});
-  CHECK(fixed_size_partitioner{.shards = 30}(float32, {10, 2}) == cut_along{0, 10});
-  CHECK(fixed_size_partitioner{.shards = 4, .axis = 1}(float32, {10, 2}) == cut_along{1, 2});
-  CHECK(fixed_size_partitioner{.shards = 4}(float32, {0, 2}) == cut_along{0, 1});
-  // total bytes / min slice, rounded up, at most max_partitions and the extent
-  const min_max_partitioner m{.max_partitions = 100};
-  CHECK(m(float32, {2048, 1024}) == cut_along{0, 32});
-  CHECK(m(float32, {2048, 1025}) == cut_along{0, 33});
-  CHECK(m(uint8, {2, 2}) == cut_along{0, 1});
-  CHECK(m(float64, {64, 1 << 20}) == cut_along{0, 64});
-  CHECK(min_max_partitioner{}(float32, {2048, 1024}) == cut_along{0, 1});
-  CHECK(min_max_partitioner{.max_partitions = 8, .axis = 1, .min_slice_bytes = 1}(float32, {4, 5}) == cut_along{1, 5});
-  // rows per shard = max(1, max_shard_bytes / row bytes); shards = ceil(rows / that)
-  CHECK(axis_size_partitioner{.max_shard_bytes = 64}(float32, {10, 4}) == cut_along{0, 3});
-  CHECK(axis_size_partitioner{.max_shard_bytes = 15}(float32, {10, 4}) == cut_along{0, 10});
-  CHECK(axis_size_partitioner{.max_shard_bytes = 64, .max_shards = 2}(float32, {10, 4}) == cut_along{0, 2});
-  CHECK_THROWS_WITH_AS(fixed_size_partitioner{.axis = 2}(float32, {10, 4}),
-                       "a partitioner cuts axis 2, but [10, 4] has 2 axes", invalid_argument);
-}
-
 TEST_CASE("partition: the first parts are the longer") {
   CHECK(lengths(partition_variable("w", {10, 2}, {0, 3}), 0) == std::vector<std::int64_t>{4, 3, 3});
   CHECK(lengths(partition_variable("w", {10, 11}, {1, 4}), 1) == std::vector<std::int64_t>{3, 3, 3, 2});

@@ -60,13 +60,13 @@ struct all_reduce {
 namespace detail {
 
 // Raises invalid_argument for a run that cannot sum its gradients in this way.
-void check_all_reduce(const all_reduce& how, const server& here, bool has_log, bool has_devices);
+void check_all_reduce(const all_reduce& how, const server& here, bool has_log, bool has_places);
 
 // This is the exchange of a step's rows and outputs, beside the arrays of gradient_exchange.
 class exchanged_rows {
 public:
   // Adds a variable whose gradient comes as rows.
-  void expect(std::string_view name) { pushed_.expect(name, 0, true), ++variables_; }
+  void expect(std::string_view name) { pushed_.expect({.name = std::string(name), .takes_rows = true}), ++variables_; }
   std::size_t size() const { return variables_; }
   void restart() { pushed_.restart(); }
   void add(const named_gradient& g) { pushed_.add(g); }
@@ -191,7 +191,7 @@ private:
   template <class Microbatch>
   static Microbatch share_of(const server& here, const all_reduce& how, const cluster_task& task, Microbatch cut) {
     if (here.network() == nullptr) return cut;
-    check_all_reduce(how, here, task.log.has_value(), bool(task.devices));
+    check_all_reduce(how, here, task.log.has_value(), task.devices || task.cut);
     if constexpr (requires { cut.check(); }) {
       cut.check_shared(here.workers());
       if (cut.parts % here.workers() != 0)

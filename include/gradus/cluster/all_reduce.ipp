@@ -8,7 +8,7 @@
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
-GRADUS_BODY void check_all_reduce(const all_reduce& how, const server& here, bool has_log, bool has_devices) {
+GRADUS_BODY void check_all_reduce(const all_reduce& how, const server& here, bool has_log, bool has_places) {
   if (how.bucket_bytes < 1)
     raise(status::invalid_argument,
           text("all_reduce: expected bucket_bytes of 1 or more, found ", how.bucket_bytes, "; leave it out for 4 MiB"));
@@ -26,10 +26,11 @@ GRADUS_BODY void check_all_reduce(const all_reduce& how, const server& here, boo
     raise(status::invalid_argument,
           "all_reduce: recovery::log is kept by parameter servers, and there are none; leave it out: a run that is "
           "started again goes on from the chief's checkpoint");
-  if (has_devices)
-    raise(status::invalid_argument,
-          "all_reduce: a device function gives variables to parameter servers, and here every task has all variables; "
-          "leave it out");
+  if (has_places)
+    raise(
+        status::invalid_argument,
+        "all_reduce: a device function or a partitioner gives variables to parameter servers, and here every task has "
+        "all variables; leave it out");
 }
 
 GRADUS_BODY void broadcast_state(rank_network& network, const state_list& list, write_guard* guard) {

@@ -14,6 +14,7 @@
 #include "../base/state.hpp"
 #include "../run/named_gradient.hpp"
 #include "../run/stepper.hpp"
+#include "cut_variables.hpp"
 #include "graph_digest.hpp"
 #include "node_driver.hpp"
 #include "pushed_gradients.hpp"
@@ -34,6 +35,7 @@ struct cluster_task {
   std::string cannot_be_sent = {};        // the name of a policy that cannot be sent as bytes
   std::optional<recovery::log> log = {};  // the log of parameter servers
   device_function devices = {};           // gives the variables their devices; empty: those of their nodes
+  variable_partitioner cut = {};          // cuts the variables; empty: none is cut
 };
 
 // The tasks of a cluster add one gradient of each variable.
@@ -265,21 +267,25 @@ private:
       variables.push_back({std::string(v.name), v.type, resolve(v.dims, 1), limit, has_rows, 0, device_of(v.name)});
     });
     check_device_filters(here_->def().default_session_config.device_filters, here_->def().cluster);
+    variables = cut_variables(std::move(variables), task_.cut, Device::measured_block);
+    prepare_parts(first_, std::span(variables));
     place_variables(variables, decides_.shape.shards, task_.devices);
     cluster_fingerprint of = fingerprint_of(static_cast<Alone&>(*this), task_.made_from);
     for (auto& place : chosen_places(variables, decides_.shape.shards)) of.settings.push_back(std::move(place));
+    for (auto& parts : chosen_cuts(variables)) of.settings.push_back(std::move(parts));
     std::sort(of.settings.begin(), of.settings.end());
     pushed_ = pushed_gradients(decides_.shape.shards);
-    for (const store_variable& v : variables) pushed_.expect(v.name, v.shard, v.takes_rows);
+    for (const store_variable& v : variables) pushed_.expect(v);
     list_ = {};
     Alone::remembers(list_);
     state_list own;
     Alone::optimizer().remembers(own);
-    state_.emplace(list_, own, decides_.shape.shards, [&](std::string_view name) {
+    const auto shard_of = [&](std::string_view name) {
       for (const store_variable& v : variables)
-        if (v.name == name) return static_cast<int>(v.shard);
+        if (v.known_as() == name) return static_cast<int>(v.shard);
       return Alone::variables().find(name) >= 0 ? shared_state::nowhere : shared_state::beside_last;
-    });
+    };
+    state_.emplace(list_, own, decides_.shape.shards, shard_of, variables);
     shard_settings settings{.of = std::move(of),
                             .variables = std::move(variables),
                             .divide_by = contributions_ != 0 ? contributions_ * Alone::parts() : 1,

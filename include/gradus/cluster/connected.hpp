@@ -51,6 +51,12 @@ public:
   // trainer takes such a function from run_config::device_fn too. It is called once for each variable, in their order,
   // and must give the same answers in every task.
   explicit connected(const server& here, device_function devices = {}) : server_(&here), devices_(std::move(devices)) {}
+  // The partitioner cuts variables over the parameter servers: a function of (dtype, extents), or of (name, dtype,
+  // extents), that returns a cut_along of axis 0. Each part then takes its turn as a variable of its own, named
+  // "w/part_0". It must give the same answers in every task. Checkpoints have whole variables.
+  template <detail::partitions Partitioner>
+  connected(const server& here, Partitioner cut, device_function devices = {})
+      : server_(&here), devices_(std::move(devices)), cut_(detail::partitioner_of(std::move(cut))) {}
 
   bool is_chief() const { return server_->is_chief(); }
   // Returns true if this task has files: the chief, and a task that trains alone, such as an evaluator.
@@ -68,6 +74,7 @@ public:
               "run_config: device_fn and the function of connected both give variables their devices; keep one");
       task.devices = devices_;
     }
+    task.cut = cut_;
     return Steps(*server_, when, task, std::forward<More>(more)...);
   }
   // Returns the settings of these policies on which the tasks of a cluster must agree, and the update's policies as
@@ -95,6 +102,7 @@ public:
 private:
   const server* server_;
   device_function devices_;
+  variable_partitioner cut_;
 
   struct fuses_products {  // the default of trainers
     static constexpr bool fuses = true;

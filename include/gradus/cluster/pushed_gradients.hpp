@@ -1,5 +1,5 @@
-// A worker pushes its gradients in this form: for each shard the slices of its variables. Dense gradients are not
-// copied; rows, which later calls of a step may overwrite, are copied.
+// A worker pushes its gradients in this form: for each shard the slices of its variables, or of its parts of them.
+// Dense gradients are not copied; rows, which later calls of a step may overwrite, are copied.
 #pragma once
 #include "../base/build.hpp"
 
@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "../run/named_gradient.hpp"
+#include "store_variables.hpp"
 #include "wire.hpp"
 
 namespace gradus::inline GRADUS_BUILD::detail {
@@ -17,8 +18,9 @@ class pushed_gradients {
 public:
   pushed_gradients() = default;
   explicit pushed_gradients(std::uint32_t shards) : parts_(shards), rest_(shards), ahead_(shards), is_sent_(shards) {}
-  // Adds a variable that is updated, and its shard; in the order of its shard's parts.
-  void expect(std::string_view name, std::uint32_t shard, bool has_rows);
+  // Adds a variable that is updated, or a part of one; in the order of its shard's slices. The parts of a variable
+  // follow one another.
+  void expect(const store_variable& v);
 
   // Begins the gradients of a step.
   void restart();
@@ -39,10 +41,8 @@ public:
 
 private:
   struct variable {
-    std::string name;
-    std::uint32_t shard = 0;
+    store_variable about;
     std::size_t at = 0;  // among its shard's slices
-    bool has_rows = false;
     std::vector<std::int64_t> rows;
     std::vector<std::byte> values;
   };
@@ -58,6 +58,8 @@ private:
   bool any_sent_ = false;
   std::size_t found_ = 0, seen_ = 0;
 
+  void take(variable& v, const named_gradient& g);
+  void take_rows(variable& v, const named_gradient& g, wire_slice* to);
   void take_ahead(std::uint32_t shard);
 };
 

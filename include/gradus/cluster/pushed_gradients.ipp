@@ -1,5 +1,6 @@
 // The bodies of pushed_gradients.hpp.
 #pragma once
+#include <cstring>
 #include <utility>
 
 #include "../base/body.hpp"
@@ -7,10 +8,10 @@
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
-GRADUS_BODY void pushed_gradients::expect(std::string_view name, std::uint32_t shard, bool has_rows) {
-  variables_.push_back({std::string(name), shard, parts_.at(shard).size(), has_rows, {}, {}});
-  parts_[shard].resize(parts_[shard].size() + (has_rows ? 2 : 1));
-  is_sent_[shard].resize(parts_[shard].size());
+GRADUS_BODY void pushed_gradients::expect(const store_variable& v) {
+  variables_.push_back({v, parts_.at(v.shard).size(), {}, {}});
+  parts_[v.shard].resize(parts_[v.shard].size() + (v.takes_rows ? 2 : 1));
+  is_sent_[v.shard].resize(parts_[v.shard].size());
 }
 
 GRADUS_BODY void pushed_gradients::restart() {
@@ -21,27 +22,45 @@ GRADUS_BODY void pushed_gradients::restart() {
 }
 
 GRADUS_BODY void pushed_gradients::add(const named_gradient& g) {
-  variable* v = nullptr;
-  for (std::size_t i = 0; i < variables_.size() && v == nullptr; ++i) {
-    if (++found_ >= variables_.size()) found_ = 0;
-    if (variables_[found_].name == g.name) v = &variables_[found_];
-  }
-  if (v == nullptr) raise(status::not_found, text("no variable \"", g.name, "\" is shared with the cluster"));
+  const auto is_of = [&](std::size_t i) { return variables_[i].about.known_as() == g.name; };
+  std::size_t left = variables_.size();
+  while (left != 0 && !is_of(found_ = found_ + 1 < variables_.size() ? found_ + 1 : 0)) --left;
+  if (left == 0) raise(status::not_found, text("no variable \"", g.name, "\" is shared with the cluster"));
+  while (variables_[found_].about.first_row != 0) --found_;
+  take(variables_[found_], g);
+  while (found_ + 1 < variables_.size() && variables_[found_ + 1].about.first_row != 0) take(variables_[++found_], g);
+}
+
+GRADUS_BODY void pushed_gradients::take(variable& v, const named_gradient& g) {
   ++seen_;
-  wire_slice* const to = parts_[v->shard].data() + v->at;
+  wire_slice* const to = parts_[v.about.shard].data() + v.at;
+  if (v.about.takes_rows) return take_rows(v, g, to);
+  std::span<const std::byte> values = g.values.bytes();
+  if (v.about.is_part()) values = values.subspan(v.about.first_element() * size_of(v.about.type), v.about.bytes());
+  to[0] = {v.about.name, g.values.type, 0, values, slice_role::dense};
+  piece& p = ahead_[v.about.shard];
+  p.slices.push_back(to[0]), p.at.push_back(v.at), p.bytes += values.size();
+}
+
+GRADUS_BODY void pushed_gradients::take_rows(variable& v, const named_gradient& g, wire_slice* to) {
   const std::span<const std::byte> values = g.values.bytes();
-  if (!v->has_rows) {
-    to[0] = {v->name, g.values.type, 0, values, slice_role::dense};
-    piece& p = ahead_[v->shard];
-    p.slices.push_back(to[0]), p.at.push_back(v->at), p.bytes += values.size();
-    return;
+  const std::size_t n = g.rows.size(), row_bytes = n == 0 ? 0 : values.size() / n;
+  v.rows.resize(n);
+  for (std::size_t i = 0; i < n; ++i)
+    v.rows[i] = g.rows.type == int64 ? g.rows.as<std::int64_t>()[i] : g.rows.as<std::int32_t>()[i];
+  v.values.assign(values.begin(), values.end());
+  if (v.about.is_part() && !v.about.all_rows) {
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < n; ++i) {
+      const std::int64_t row = v.rows[i] - v.about.first_row;
+      if (row < 0 || row >= v.about.dims[0]) continue;
+      if (row_bytes != 0) std::memcpy(v.values.data() + kept * row_bytes, values.data() + i * row_bytes, row_bytes);
+      v.rows[kept++] = row;
+    }
+    v.rows.resize(kept), v.values.resize(kept * row_bytes);
   }
-  v->rows.resize(g.rows.size());
-  for (std::size_t i = 0; i < v->rows.size(); ++i)
-    v->rows[i] = g.rows.type == int64 ? g.rows.as<std::int64_t>()[i] : g.rows.as<std::int32_t>()[i];
-  v->values.assign(values.begin(), values.end());
-  to[0] = {v->name, int64, 0, std::as_bytes(std::span(v->rows)), slice_role::rows};
-  to[1] = {v->name, g.values.type, 0, v->values, slice_role::values};
+  to[0] = {v.about.name, int64, 0, std::as_bytes(std::span(v.rows)), slice_role::rows};
+  to[1] = {v.about.name, g.values.type, 0, v.values, slice_role::values};
 }
 
 GRADUS_BODY std::span<const std::vector<wire_slice>> pushed_gradients::by_shard() const {

@@ -66,12 +66,18 @@ public:
   }
   // Returns the gradients of all that were added. They lie here, or in the contribution, until the next call.
   std::span<const named_gradient> gradients();
+  // Returns the values of all rows that were added to the i-th variable, which has `all_rows`; gradients() has those of
+  // its own rows.
+  const_tensor_view all_values(std::size_t i) const { return sums_[i].all; }
 
 private:
   struct sum {
     const store_variable* about = nullptr;
     aligned_buffer values;
     std::vector<std::int64_t> rows;
+    const_tensor_view all;  // of a part with all rows: the values of all, and the part's own rows
+    std::vector<std::int64_t> own_rows;
+    std::vector<std::byte> own_values;
   };
   std::vector<sum> sums_;
   std::int64_t divide_by_;
@@ -88,6 +94,7 @@ private:
   }
   named_gradient dense_of(std::size_t i);
   named_gradient rows_of(std::size_t i);
+  named_gradient own_rows_of(sum& v, const named_gradient& all);
 };
 
 }  // namespace gradus::detail

@@ -16,7 +16,9 @@ GRADUS_BODY set_sums::set_sums(const std::vector<const store_variable*>& variabl
 GRADUS_BODY std::span<const named_gradient> set_sums::gradients() {
   gradients_.clear();
   for (std::size_t i = 0; i < sums_.size(); ++i)
-    gradients_.push_back(sums_[i].about->takes_rows ? rows_of(i) : dense_of(i));
+    gradients_.push_back(!sums_[i].about->takes_rows ? dense_of(i)
+                         : sums_[i].about->all_rows  ? own_rows_of(sums_[i], rows_of(i))
+                                                     : rows_of(i));
   return gradients_;
 }
 
@@ -62,6 +64,23 @@ GRADUS_BODY named_gradient set_sums::rows_of(std::size_t i) {
   else
     dense_sum::divide(reinterpret_cast<float*>(v.values.data()), bytes / sizeof(float), divide_by_);
   return of(v.rows.data(), v.values.data());
+}
+
+GRADUS_BODY named_gradient set_sums::own_rows_of(sum& v, const named_gradient& all) {
+  const store_variable& about = *v.about;
+  const std::size_t row_bytes = about.width() * size_of(about.type);
+  v.all = all.values;
+  v.own_rows.clear(), v.own_values.clear();
+  for (std::size_t i = 0; i < all.rows.size(); ++i) {
+    const std::int64_t row = all.rows.as<std::int64_t>()[i];
+    if (row >= about.dims[0]) continue;  // the part that has all rows begins at row 0
+    v.own_rows.push_back(row);
+    v.own_values.insert(v.own_values.end(), all.values.data + i * row_bytes, all.values.data + (i + 1) * row_bytes);
+  }
+  return {about.name,
+          indexed_slices(v.own_rows,
+                         const_tensor_view(about.type, {static_cast<std::int64_t>(v.own_rows.size() * about.width())},
+                                           v.own_values.data()))};
 }
 
 }  // namespace gradus::detail

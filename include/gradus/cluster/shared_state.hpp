@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "../base/state.hpp"
+#include "store_variables.hpp"
 #include "wire.hpp"
 
 namespace gradus::inline GRADUS_BUILD::detail {
@@ -20,9 +21,10 @@ public:
   // `list` has all that a checkpoint of the worker holds, with slots after their variable; the memory that it points to
   // must outlive this object. `own` has those entries that are the optimizer's own state, which every shard has.
   // shard_of(name) returns the shard of the variable of this name, nowhere for one that is not shared, or beside_last
-  // for a slot of the last variable. global_step is left out: it is the order of updates.
+  // for a slot of the last variable. Of a variable that is cut, `variables` has the parts, of which each shard has
+  // those of the variable and of its slots. global_step is left out: it is the order of updates.
   shared_state(const state_list& list, const state_list& own, std::uint32_t shards,
-               const std::function<int(std::string_view)>& shard_of);
+               const std::function<int(std::string_view)>& shard_of, std::span<const store_variable> variables = {});
 
   // Returns the state of each shard, as it is here now.
   std::span<const std::vector<wire_slice>> by_shard() const { return parts_; }

@@ -9,18 +9,30 @@
 namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY shared_state::shared_state(const state_list& list, const state_list& own, std::uint32_t shards,
-                                       const std::function<int(std::string_view)>& shard_of)
+                                       const std::function<int(std::string_view)>& shard_of,
+                                       std::span<const store_variable> variables)
     : parts_(shards) {
   constexpr int everywhere = -3;
   std::vector<int> shard;  // of each place
   int last = nowhere;      // of the variable that was listed last
+  std::string variable;    // its name
   for (const state_entry& e : list.entries()) {
     if (e.dynamic != nullptr || e.name == "global_step") continue;
     const bool is_own = own.find(e.name) != nullptr;
     const int at = is_own ? everywhere : shard_of(e.name);
-    if (!is_own && at != beside_last) last = at;
+    if (!is_own && at != beside_last) last = at, variable = e.name;
     const int to = at == beside_last ? last : at;
     if (to == nowhere) continue;
+    bool is_cut = false;
+    for (const store_variable& v : variables) {
+      if (is_own || !v.is_part() || v.whole != variable) continue;
+      const std::size_t row = e.bytes.size() / static_cast<std::size_t>(v.whole_dims[0]);
+      shard.push_back(static_cast<int>(v.shard));
+      places_.push_back({v.name + e.name.substr(variable.size()), e.type,
+                         e.bytes.subspan(static_cast<std::size_t>(v.first_row) * row, v.row_count() * row)});
+      is_cut = true;
+    }
+    if (is_cut) continue;
     shard.push_back(to);
     places_.push_back({e.name, e.type, e.bytes});
   }

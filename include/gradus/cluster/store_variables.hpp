@@ -1,4 +1,5 @@
-// The shards of the parameter servers hold the variables of a model: each variable is whole, on one shard.
+// The shards of the parameter servers hold the variables of a model: each variable is whole, on one shard, or cut into
+// parts, each of which is a variable of its shard (cluster/cut_variables.hpp).
 #pragma once
 #include "../base/build.hpp"
 
@@ -23,11 +24,23 @@ struct store_variable {
   bool takes_rows = false;  // true: its gradient always comes as rows and their values; false: it is always dense
   std::uint32_t shard = 0;
   std::string device = {};  // of its node; empty: none
+  // Of a part: the variable that it is a part of, and its first row there. Empty: this is no part.
+  std::string whole = {};
+  extents whole_dims = {};
+  std::int64_t first_row = 0;
+  bool all_rows =
+      false;  // the gradient of this part has the rows of all parts, of which this shard adds up the squares
 
   std::size_t size() const { return static_cast<std::size_t>(count(dims)); }
   std::size_t bytes() const { return size() * size_of(type); }
   std::size_t row_count() const { return dims.rank == 0 ? 0 : static_cast<std::size_t>(dims[0]); }
   std::size_t width() const { return row_count() == 0 ? 0 : size() / row_count(); }
+  bool is_part() const { return !whole.empty(); }
+  // The name and the extents in the model, which are those that masks see.
+  const std::string& known_as() const { return is_part() ? whole : name; }
+  const extents& known_dims() const { return is_part() ? whole_dims : dims; }
+  std::size_t listed_rows() const { return all_rows ? static_cast<std::size_t>(whole_dims[0]) : row_count(); }
+  std::size_t first_element() const { return static_cast<std::size_t>(first_row) * width(); }
 };
 
 // Assigns each variable to a shard, in their order: the task of the job "ps" that its device string names, after
@@ -52,7 +65,8 @@ std::vector<const store_variable*> variables_on(std::uint32_t shard, std::span<c
 [[noreturn]] void raise_not_finite_there(const store_variable& v, std::int64_t step);
 
 // Raises invalid_argument for a variable that a shard cannot hold: one of another type than float32 or float64, without
-// a name, with a name that another one has or that begins with own_state_mark, or with a constraint if it takes rows.
+// a name, with a name that another one has or that begins with own_state_mark, with a constraint if it takes rows, or a
+// part that does not follow the one before it.
 void check_variables(std::span<const store_variable> variables);
 
 // A variable's gradient among received parts; its pointers are null if there is none.

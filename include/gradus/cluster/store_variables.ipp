@@ -75,6 +75,8 @@ GRADUS_BODY void raise_not_finite_there(const store_variable& v, std::int64_t st
 
 GRADUS_BODY void check_variables(std::span<const store_variable> variables) {
   std::set<std::string_view> names;
+  std::string_view whole;  // of the variable before, and the row behind it there
+  std::int64_t next_row = 0;
   for (const store_variable& v : variables) {
     const char* problem = nullptr;
     if (v.type != float32 && v.type != float64) problem = "a shard keeps float32 and float64";
@@ -83,6 +85,10 @@ GRADUS_BODY void check_variables(std::span<const store_variable> variables) {
     if (!names.insert(v.name).second) problem = "two variables have this name";
     if (v.takes_rows && v.limit) problem = "Cannot use a constraint function on a sparse variable";
     if (v.takes_rows && v.dims.rank == 0) problem = "a scalar has no rows";
+    if (v.whole != whole) whole = v.whole, next_row = 0;
+    if (v.first_row != next_row || (v.is_part() && (v.dims.rank == 0 || v.whole_dims.rank != v.dims.rank)))
+      problem = "it does not follow the part before it";
+    if (v.is_part()) next_row += v.dims[0];
     if (problem != nullptr)
       raise(status::invalid_argument, text("\"", v.name, "\", ", name_of(v.type), ' ', to_text(v.dims), ": ", problem));
   }
@@ -158,8 +164,8 @@ GRADUS_BODY std::string gradient_matcher::take(const wire_slice& s, const store_
   for (std::size_t i = 0; i < s.count(); ++i) {
     std::int64_t row;
     std::memcpy(&row, s.bytes.data() + i * sizeof row, sizeof row);
-    if (row < 0 || static_cast<std::uint64_t>(row) >= v.row_count())
-      return text("row ", row, " of the gradient of \"", v.name, "\" is none; expected 0 to below ", v.row_count());
+    if (row < 0 || static_cast<std::uint64_t>(row) >= v.listed_rows())
+      return text("row ", row, " of the gradient of \"", v.name, "\" is none; expected 0 to below ", v.listed_rows());
   }
   return {};
 }

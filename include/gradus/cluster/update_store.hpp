@@ -13,9 +13,10 @@
 // an updater does with all these rows at once. Rows of a constrained variable are refused, as everywhere.
 //
 // Sums over all gradients are exchanged as lists of doubles. Round 0 is the global norm: the sum of squares of each
-// variable. Later rounds are the measurements of a chain over all variables: for each variable, a count and that many
-// numbers, each an addition that one process would make (run/update_step.hpp). All shards add all lists in the graph's
-// order, which is the order of one process. Received lists are untrusted, and checked against the variables first.
+// variable; of a part of one, that of each block of 4096 values. Later rounds are the measurements of a chain over all
+// variables: for each variable, a count and that many numbers, each an addition that one process would make
+// (run/update_step.hpp). All shards add all lists in the graph's order, which is the order of one process. Received
+// lists are untrusted, and checked against the variables first.
 //
 // Workers have the loss of a step and its observations, shards do not: not_finite checks only gradients, and sophia
 // makes its steps without observations.
@@ -27,6 +28,7 @@
 
 #include "../base/subnormals.hpp"
 #include "../run/tracked_step.hpp"
+#include "cut_variables.hpp"
 #include "protocol/parts.hpp"
 #include "set_sums.hpp"
 #include "store_lists.hpp"
@@ -55,18 +57,22 @@ public:
         tracked_(std::move(update)) {
     check_variables(o_.variables);
     for (const store_variable& v : o_.variables) {
-      branches_.push_back(policies().branch_of(v.name, v.dims));
+      branches_.push_back(policies().branch_of(v.known_as(), v.known_dims()));
       if (counts_.size() <= v.shard) counts_.resize(v.shard + std::size_t{1});
       ++counts_[v.shard];
     }
     detail::check_masks(policies(), [this](auto f) {
-      for (const store_variable& v : o_.variables) f(v.name, v.dims);
+      for (const store_variable& v : o_.variables)
+        if (v.first_row == 0) f(v.known_as(), v.known_dims());
     });
+    prepare_parts(policies(), std::span(o_.variables));
     std::size_t bytes = 0;
     for (const store_variable* v : about_) bytes += align_up(v->bytes());
     memory_ = aligned_buffer(bytes);
     for (std::size_t at = 0; const store_variable* v : about_) {
-      tracked_.insert(v->name, tensor_view(v->type, v->dims, memory_.data() + at), v->limit);
+      subject known;
+      known.name = v->known_as(), known.dims = v->known_dims();
+      tracked_.insert(v->name, tensor_view(v->type, v->dims, memory_.data() + at), v->limit, &known);
       at += align_up(v->bytes());
     }
     list_state();
@@ -117,7 +123,7 @@ public:
     if constexpr (step_type::rounds != 0) {
       if (round == 0) {
         keep_accumulated();
-        for (auto& v : tracked_.variables) tracked_.template measure<0>(v, list);
+        for (std::size_t i = 0; auto& v : tracked_.variables) measure_squares(i++, v, list);
       }
       with_stage(round, [&](auto r) {
         for (auto& v : tracked_.variables) {
@@ -330,17 +336,50 @@ private:
   }
   void add_squares(std::size_t i, measured_lists& lists, measured_sums<Update>& sums) {
     const store_variable& v = o_.variables[i];
-    const double x = lists.next(v.shard, v.name);
-    if (x < 0) lists.refuse(v.shard, text("the sum of squares of \"", v.name, "\" is ", x, "; expected 0 or more"));
-    squares_.push_back(x);
-    sums.squares += x;
+    double total = v.first_row == 0 ? 0 : squares_.back();  // of its parts so far
+    for (const double x : lists.next(v.shard, v.name, numbers_of(v))) {
+      const bool fits =
+          !v.is_part() || v.type == float64 || !std::isfinite(x) || x <= std::numeric_limits<float>::max();
+      if (x < 0 || !fits)
+        lists.refuse(v.shard, text("the sum of squares of \"", v.name, "\" is ", x, "; expected 0 or more",
+                                   fits ? "" : ", as a float32"));
+      if (!v.is_part() || v.type == float64)
+        total += x;
+      else
+        total = static_cast<double>(static_cast<float>(total) + static_cast<float>(x));
+    }
+    squares_.push_back(total);
+    const bool ends = i + 1 == o_.variables.size() || o_.variables[i + 1].first_row == 0;
+    if (ends) sums.squares += total;
+  }
+  // Lists the squares of a variable, the i-th here: their sum; of a part, the sums of its blocks, from which all shards
+  // make that of the whole variable; of the first part of a table, the sum of all rows that were listed.
+  void measure_squares(std::size_t i, typename tracked_step<Device, Update>::variable& v, added_one_by_one& list) {
+    const store_variable& about = *about_[i];
+    if (!about.is_part()) return tracked_.template measure<0>(v, list);
+    measured_sums<Update> unused;
+    if constexpr (!Update::uniform) tracked_.template measure<0>(v, unused);
+    const std::size_t block = about.takes_rows ? std::numeric_limits<std::size_t>::max() : Device::measured_block;
+    const const_tensor_view g = about.all_rows ? sums_.all_values(i) : v.gradient_values;
+    const auto add = [&]<class T>(const T* x) {
+      for (std::size_t k = 0, at = 0; k < numbers_of(about); ++k, at += block)
+        list_.push_back(squares_of<Device>(x + at, std::min(block, g.size() - at)));
+    };
+    g.type == float32 ? add(g.template as<float>().data()) : add(g.template as<double>().data());
+  }
+  // Returns how many numbers a list of round 0 has of a variable.
+  static std::size_t numbers_of(const store_variable& v) {
+    return !v.is_part() ? 1 : v.takes_rows ? std::size_t{v.all_rows} : blocks_of(v);
+  }
+  static std::size_t blocks_of(const store_variable& v) {
+    return (v.size() + Device::measured_block - 1) / Device::measured_block;
   }
   void add_stage(std::size_t stage, std::size_t i, measured_lists& lists, measured_sums<Update>& sums) {
     const store_variable& v = o_.variables[i];
     const std::span<const double> own = lists.next_counted(v.shard, v.name);
     const std::size_t k = measures_of(stage, branches_[i]);
     const bool dense = !v.takes_rows || Update::accumulates;
-    const std::size_t blocks = (v.size() + Device::measured_block - 1) / Device::measured_block;
+    const std::size_t blocks = blocks_of(v);
     if (k == 0 ? !own.empty() : own.size() % k != 0 || (dense && own.size() != k * blocks))
       lists.refuse(v.shard, text("\"", v.name, "\" has ", own.size(), " numbers; expected ",
                                  dense ? "" : "a multiple of ", dense ? k * blocks : k));
@@ -353,11 +392,18 @@ private:
       const store_variable& v = o_.variables[i];
       if (std::isfinite(squares_[i])) continue;
       if (v.shard != o_.shard) raise_not_finite_there(v, step);
-      tracked_.each_gradient([&](std::string_view name, const auto* values, std::size_t n) {
+      const auto look = [&](std::string_view name, const auto* values, std::size_t n) {
         if (name != v.name) return;
         if (const std::size_t at = first_not_finite(values, n); at != n)
           raise_not_finite(0, name, static_cast<double>(values[at]), step);
-      });
+      };
+      if (v.all_rows) {
+        const auto here = static_cast<std::size_t>(std::find(about_.begin(), about_.end(), &v) - about_.begin());
+        const const_tensor_view g = sums_.all_values(here);
+        v.type == float32 ? look(v.name, g.as<float>().data(), g.size())
+                          : look(v.name, g.as<double>().data(), g.size());
+      }
+      tracked_.each_gradient(look);
     }
     raise_not_finite(0, {}, 0, step);
   }

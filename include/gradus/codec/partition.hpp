@@ -17,6 +17,7 @@
 #include <cstring>
 #include <optional>
 
+#include "../base/partitioner.hpp"
 #include "codec.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
@@ -30,48 +31,6 @@ struct slice_of {
 };
 // This maps the own name of a part to its place.
 using partition_map = std::map<std::string, slice_of>;
-
-// A partitioner returns this: the axis to cut along, and the number of parts.
-struct cut_along {
-  int axis = 0;
-  std::int64_t parts = 1;
-
-  bool operator==(const cut_along&) const = default;
-};
-
-namespace detail {
-std::int64_t extent_to_cut(const extents& dims, int axis);
-inline std::int64_t divided_up(std::int64_t a, std::int64_t b) { return a / b + (a % b != 0); }
-}  // namespace detail
-
-// Makes the given number of parts, at most one for each row.
-struct fixed_size_partitioner {
-  std::int64_t shards = 1;
-  int axis = 0;
-
-  // Raises invalid_argument for an axis that the tensor does not have, as the other partitioners do.
-  cut_along operator()(dtype, const extents& dims) const;
-};
-
-// Makes at most max_partitions parts, at most one for each row, and no more than the tensor's bytes divided by
-// min_slice_bytes, rounded up.
-struct min_max_partitioner {
-  std::int64_t max_partitions = 1;
-  int axis = 0;
-  std::int64_t min_slice_bytes = 256 << 10;
-
-  cut_along operator()(dtype type, const extents& dims) const;
-};
-
-// Makes no part larger than max_shard_bytes, unless one row is larger, or more than max_shards parts (0: any number)
-// would be needed.
-struct axis_size_partitioner {
-  std::int64_t max_shard_bytes = 64 << 20;
-  int axis = 0;
-  std::int64_t max_shards = 0;
-
-  cut_along operator()(dtype type, const extents& dims) const;
-};
 
 // Returns the parts of one variable: "name/part_0", ... Raises invalid_argument for a cut that the extents do not
 // allow.

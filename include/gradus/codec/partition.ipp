@@ -3,36 +3,7 @@
 #include "../base/body.hpp"
 #include "partition.hpp"
 
-namespace gradus::inline GRADUS_BUILD::detail {
-
-GRADUS_BODY std::int64_t extent_to_cut(const extents& dims, int axis) {
-  if (axis < 0 || axis >= dims.rank)
-    raise(status::invalid_argument,
-          text("a partitioner cuts axis ", axis, ", but ", to_text(dims), " has ", dims.rank, " axes"));
-  return dims[axis];
-}
-
-}  // namespace gradus::detail
-
 namespace gradus::inline GRADUS_BUILD {
-
-GRADUS_BODY cut_along fixed_size_partitioner::operator()(dtype, const extents& dims) const {
-  return {axis, std::max<std::int64_t>(1, std::min(shards, detail::extent_to_cut(dims, axis)))};
-}
-
-GRADUS_BODY cut_along min_max_partitioner::operator()(dtype type, const extents& dims) const {
-  const std::int64_t extent = detail::extent_to_cut(dims, axis);
-  const std::int64_t bytes = count(dims) * static_cast<std::int64_t>(size_of(type));
-  const std::int64_t by_size = detail::divided_up(bytes, std::max<std::int64_t>(1, min_slice_bytes));
-  return {axis, std::max<std::int64_t>(1, std::min({extent, max_partitions, by_size}))};
-}
-
-GRADUS_BODY cut_along axis_size_partitioner::operator()(dtype type, const extents& dims) const {
-  const std::int64_t extent = std::max<std::int64_t>(1, detail::extent_to_cut(dims, axis));
-  const std::int64_t row = std::max<std::int64_t>(1, count(dims) / extent * static_cast<std::int64_t>(size_of(type)));
-  const std::int64_t parts = detail::divided_up(extent, std::max<std::int64_t>(1, max_shard_bytes / row));
-  return {axis, max_shards > 0 ? std::min(max_shards, parts) : parts};
-}
 
 GRADUS_BODY partition_map partition_variable(std::string_view name, const extents& dims, const cut_along& cut) {
   const std::int64_t extent = detail::extent_to_cut(dims, cut.axis);

@@ -6,6 +6,7 @@
 #include "../cluster/all_reduce.ipp"
 #include "../cluster/certificates.ipp"
 #include "../cluster/cluster_def.ipp"
+#include "../cluster/cut_variables.ipp"
 #include "../cluster/device_setter.ipp"
 #include "../cluster/federated_server.ipp"
 #include "../cluster/gradient_exchange.ipp"

@@ -25,12 +25,13 @@ public:
   explicit tracked_step(Update with) : step(std::move(with)) {}
   tracked_step(const tracked_step&) = delete;  // its state list points into it
 
-  variable& insert(std::string_view name, const tensor_view& array, const constraint& limit) {
+  variable& insert(std::string_view name, const tensor_view& array, const constraint& limit,
+                   const subject* known = nullptr) {
     if (name.empty()) raise(status::invalid_argument, "a variable needs a name that is not empty");
     for (const auto& v : variables)
       if (v.name == name)
         raise(status::already_exists, text("\"", name, "\" is tracked already; give the second variable another name"));
-    variable& added = variables.emplace_back(step.update, name, array, limit);
+    variable& added = variables.emplace_back(step.update, name, array, limit, known);
     reserve_scratch(added, false);
     return added;
   }

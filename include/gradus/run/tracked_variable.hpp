@@ -34,10 +34,11 @@ struct tracked_variable {
   std::size_t gradient_per_value = 1;        // and how many rows share one
   aligned_buffer spread;                     // the values of bags, one for each row, for a step that needs them so
 
-  // Slots start at their initial values, an average as the array. Raises invalid_argument for another dtype than
-  // float32, float64, bfloat16, float16, and for a constraint that does not fit.
+  // Slots start at their initial values, an average as the array. Masks see `known`, for an array that is a part of a
+  // variable. Raises invalid_argument for another dtype than float32, float64, bfloat16, float16, and for a constraint
+  // that does not fit.
   tracked_variable(const Update& update, std::string_view called, const tensor_view& array,
-                   const constraint& limit = {})
+                   const constraint& limit = {}, const subject* known = nullptr)
       : name(called) {
     if (const char* problem = constraint_problem(limit, array.dims.rank))
       raise(status::invalid_argument, text("\"", name, "\" ", to_text(array.dims), ": ", problem));
@@ -47,7 +48,9 @@ struct tracked_variable {
             text("expected float32, float64, bfloat16 or float16 for \"", name, "\", found ", name_of(array.type)));
     if (narrow) master = master_weights(array);
     values = narrow ? master.values() : array;
-    state = subject_state<Update>(update, name, values.dims);
+    state = subject_state<Update>(update, known != nullptr ? known->name : name,
+                                  known != nullptr ? known->dims : values.dims);
+    state.about.name = name, state.about.dims = values.dims, state.about.size = values.size();
     state.limit = limit;
     each_mirror(update, state.branch, values.dims, [&](std::size_t k, const mirror& m, const extents& dims) {
       mirrors[k] = aligned_buffer(bytes_of(values.type, dims));

@@ -1,0 +1,246 @@
+// costs: 300
+// Variables that are cut over parameter servers: a cluster, on threads and in virtual time, ends with the bits of one
+// process, its checkpoint opens with any other cut, and its logs bring the parts back.
+#include <gradus/cluster/all_reduce.hpp>
+#include <gradus/cluster/connected.hpp>
+#include <gradus/cluster/local_cluster.hpp>
+#include <gradus/cluster/simulated.hpp>
+#include <gradus/testing/temp_dir.hpp>
+
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "../message.hpp"
+#include "../train/run_files.hpp"
+#include "cluster_models.hpp"
+#include "cluster_runs.hpp"
+
+namespace {
+using namespace gradus;
+using cluster_models::points;
+using cluster_runs::trained;
+using testing::temp_dir;
+
+// Blocks of 4096 values begin at every eighth row of "wide" and at every 4096th of "long". Two parts of "wide" begin at
+// the rows 0 and 24 (in place of 20), three at 0, 16 and 24 (14 and 27); of "long" both make two. All else is too small
+// for a cut.
+constexpr auto model = [](graph& g) {
+  const value x = g.placeholder("x", {batch, 13}), y = g.placeholder("y", {batch}, int32);
+  const value h = dropout(tanh(dense(x, {.units = 40, .name = "hidden"})), 0.25);
+  const value wide = tanh(matmul(h, g.variable("wide", {40, 512}, {.init = random_normal(0, 0.3F)})));
+  const value longer = g.variable("long", {9001}, {.init = random_normal(0, 0.3F)});
+  const value logits = dense(wide, {.units = 5, .name = "logits"});
+  return model_spec{.loss = reduce_mean(sparse_softmax_cross_entropy(logits, y)) +
+                            reduce_mean(square(longer * 3.0F)) * reduce_mean(square(h))};
+};
+constexpr int round_batch = 12, steps = 12;
+run_config config_of(const std::string& dir) {
+  run_config c = cluster_runs::config_of(dir);
+  c.save_checkpoints_steps = 5;
+  return c;
+}
+const adam with_adam{.rate = 0.01};
+const clip_by_global_norm with_clip{0.5};
+const exponential_moving_average with_average{.decay = 0.9};
+
+void alone(const std::string& dir, int parts, std::int64_t to = steps) {
+  const points data;
+  auto t = make_trainer<model>(with_adam, with_clip, with_average, microbatch{parts}, config_of(dir));
+  t.train(data.batches(round_batch).shard(1, 0), {.max_steps = to});
+}
+void by_task(const server& here, const std::string& dir, std::int64_t to = steps) {
+  const points data;
+  auto t = make_trainer<model>(connected{here, fixed_size_partitioner{.shards = here.shards()}}, sync_replicas{},
+                               with_adam, with_clip, with_average, config_of(dir));
+  t.train(data.batches(round_batch / here.workers()).shard(here.workers(), here.worker()), {.max_steps = to});
+}
+template <class Cluster>
+auto together(const Cluster& c, const std::string& dir, std::int64_t to = steps) {
+  return c.run([&](server& here) {
+    if (here.is_ps()) return here.join();
+    by_task(here, dir, to);
+  });
+}
+}  // namespace
+
+TEST_CASE("dense variables cut over two and three parameter servers end with the bits of one process") {
+  const temp_dir place;
+  for (const int workers : {1, 2}) {
+    alone(place / text("alone-", workers), workers);
+    for (const int ps : {2, 3}) {
+      CAPTURE(workers);
+      CAPTURE(ps);
+      const std::string dir = place / text(workers, "-", ps);
+      together(local_cluster{.ps = ps, .workers = workers}, dir);
+      CHECK(trained(dir).step == steps);
+      CHECK(run_files::difference(trained(dir), trained(place / text("alone-", workers))) == "");
+    }
+  }
+}
+
+TEST_CASE("an asynchronous update of parts is that of one process, where one worker makes all") {
+  const temp_dir place;
+  alone(place / "alone", 1);
+  local_cluster{.ps = 3, .workers = 1}.run([&](server& here) {
+    if (here.is_ps()) return here.join();
+    const points data;
+    auto t = make_trainer<model>(
+        connected{here, min_max_variable_partitioner{.max_partitions = 4, .min_slice_bytes = 16 << 10}}, asynchronous{},
+        with_adam, with_clip, with_average, config_of(place / "parts"));
+    t.train(data.batches(round_batch).shard(1, 0), {.max_steps = steps});
+  });
+  CHECK(run_files::difference(trained(place / "parts"), trained(place / "alone")) == "");
+}
+
+TEST_CASE("in virtual time, with lost messages and workers that crash, they end with the same bits") {
+  const temp_dir place;
+  alone(place / "1", 1), alone(place / "2", 2);
+  std::uint64_t crashes = 0;
+  for (const std::uint64_t seed : {1, 2, 3}) {
+    CAPTURE(seed);
+    simulated c{.seed = seed,
+                .ps = static_cast<int>(2 + seed % 2),
+                .workers = static_cast<int>(1 + seed / 2 % 2),
+                .faults = simulated_faults::drawn(seed),
+                .most_secs = 600};
+    c.faults.crashes += 2;
+    const std::string dir = place / text("seed-", seed);
+    crashes += together(c, dir).counts.crashes;
+    CHECK(trained(dir).step == steps);
+    CHECK(run_files::difference(trained(dir), trained(place / text(c.workers))) == "");
+  }
+  CHECK(crashes != 0);
+}
+
+TEST_CASE("a checkpoint has whole variables: it opens with any number of parameter servers, and in one process") {
+  const temp_dir place;
+  alone(place / "whole", 2, 16);
+  const std::string dir = place / "moved";
+  together(local_cluster{.ps = 3, .workers = 2}, dir, 4);
+  together(local_cluster{.ps = 1, .workers = 2}, dir, 8);
+  together(local_cluster{.ps = 2, .workers = 2}, dir, 12);
+  local_cluster{.ps = 2, .workers = 2}.run([&](server& here) {  // whole variables
+    if (here.is_ps()) return here.join();
+    const points data;
+    auto t = make_trainer<model>(connected{here}, sync_replicas{}, with_adam, with_clip, with_average, config_of(dir));
+    t.train(data.batches(round_batch / 2).shard(2, here.worker()), {.max_steps = 14});
+  });
+  together(local_cluster{.ps = 3, .workers = 2}, dir, 16);
+  CHECK(run_files::difference(trained(dir), trained(place / "whole")) == "");
+
+  alone(place / "one", 1, 12);
+  by_task(server::create_local_server(), place / "begun", 4);
+  together(local_cluster{.ps = 3, .workers = 1}, place / "begun", 8);
+  alone(place / "begun", 1, 12);
+  CHECK(run_files::difference(trained(place / "begun"), trained(place / "one")) == "");
+}
+
+namespace {
+void logged(const std::string& dir, const std::string& logs, std::int64_t to, int parts, std::int64_t stops_at = -1) {
+  local_cluster{.ps = 2, .workers = 2}.run([&](server& here) {
+    if (here.is_ps()) return here.join();
+    const points data;
+    auto t = make_trainer<model>(connected{here, fixed_size_partitioner{.shards = parts}}, sync_replicas{},
+                                 recovery::log{.directory = logs}, with_adam, with_clip, with_average, config_of(dir));
+    auto batches = data.batches(round_batch / 2).shard(2, here.worker());
+    if (stops_at >= 0) {
+      t.train(batches, {.max_steps = stops_at});
+      throw std::runtime_error("this task fails");
+    }
+    t.train(batches, {.max_steps = to});
+  });
+}
+}  // namespace
+
+TEST_CASE("parameter servers that begin again have their parts, from their logs or from the checkpoint") {
+  const temp_dir place;
+  alone(place / "whole", 2);
+  const std::string logs = place / "logs";
+  CHECK_THROWS(logged(place / "a", logs, steps, 2, 7));  // the chief saved at 5 and at the end of its call
+  std::filesystem::remove_all(place / "a");              // without a checkpoint the logs are all that there is
+  logged(place / "a", logs, steps, 2);
+  CHECK(run_files::difference(trained(place / "a"), trained(place / "whole")) == "");
+
+  const std::string other = message_of(status::failed_precondition, [&] { logged(place / "a", logs, steps + 4, 1); });
+  CHECK_MESSAGE(says(other, "the parts of \"long\""), other);
+
+  CHECK_THROWS(local_cluster{.ps = 3, .workers = 2}.run([&](server& here) {
+    if (here.is_ps()) return here.join();
+    by_task(here, place / "b", 7);
+    throw std::runtime_error("this task fails");
+  }));
+  together(local_cluster{.ps = 3, .workers = 2}, place / "b");
+  CHECK(run_files::difference(trained(place / "b"), trained(place / "whole")) == "");
+}
+
+namespace {
+constexpr auto with_table = [](graph& g) {
+  const value ids = g.placeholder("ids", {batch, 3}, int32), y = g.placeholder("y", {batch}, int32);
+  const value h = flatten(embedding(ids, {.input_dim = 50, .output_dim = 8, .name = "letter"}));
+  return model_spec{.loss = reduce_mean(sparse_softmax_cross_entropy(dense(h, {.units = 5, .name = "logits"}), y))};
+};
+struct words {
+  std::vector<std::int32_t> x, y;
+  words() {
+    for (int i = 0; i < 96; ++i) {
+      for (int k = 0; k < 3; ++k) x.push_back((i * 37 + k * 11) % 50);
+      y.push_back(i * 7 % 5);
+    }
+  }
+  auto batches(int size) const { return from_spans("ids", x, extents{3}, "y", y, extents{}).repeat().batch(size); }
+};
+template <class... Policies>
+void table(const std::string& dir, int ps, int workers, const Policies&... policies) {
+  local_cluster{.ps = ps, .workers = workers}.run([&](server& here) {
+    if (here.is_ps()) return here.join();
+    const words data;
+    auto t = make_trainer<with_table>(connected{here, fixed_size_partitioner{.shards = here.shards()}}, sync_replicas{},
+                                      policies..., config_of(dir));
+    t.train(data.batches(8).shard(here.workers(), here.worker()), {.max_steps = 12});
+  });
+}
+}  // namespace
+
+TEST_CASE("a table whose gradient comes as rows is cut by rows, also under a clip by the global norm") {
+  const temp_dir place;
+  const words data;
+  make_trainer<with_table>(with_adam, with_clip, with_average, config_of(place / "alone"))
+      .train(data.batches(8).shard(1, 0), {.max_steps = 12});
+  for (int ps = 1; ps <= 3; ++ps) {
+    CAPTURE(ps);
+    table(place / text("1-", ps), ps, 1, with_adam, with_clip, with_average);
+    CHECK(run_files::difference(trained(place / text("1-", ps)), trained(place / "alone")) == "");
+    table(place / text("2-", ps), ps, 2, with_adam, with_clip, with_average);
+    CHECK(run_files::difference(trained(place / text("2-", ps)), trained(place / "2-1")) == "");
+  }
+  const std::string whole =
+      message_of(status::invalid_argument, [&] { table(place / "lamb", 2, 1, lamb{.rate = 0.1}); });
+  CHECK_MESSAGE(says(whole, "the partitioner cuts \"letter/embeddings\" [50, 8], and its rule"), whole);
+}
+
+TEST_CASE("tasks that cut in different ways are refused, and so is a cut where every task has all variables") {
+  const temp_dir place;
+  const std::string other = message_of(status::failed_precondition, [&] {
+    local_cluster{.ps = 2, .workers = 2}.run([&](server& here) {
+      if (here.is_ps()) return here.join();
+      const points data;
+      auto t = make_trainer<model>(connected{here, fixed_size_partitioner{.shards = 2 + here.worker()}},
+                                   sync_replicas{}, with_adam, config_of(place / "a"));
+      t.train(data.batches(6).shard(2, here.worker()), {.max_steps = 4});
+    });
+  });
+  CHECK_MESSAGE(says(other, "the parts of \"wide\""), other);
+  CHECK_MESSAGE(says(other, "from rows 0, 16, 24"), other);
+  const std::string nowhere = message_of(status::invalid_argument, [&] {
+    local_cluster{.ps = 0, .workers = 2}.run([&](server& here) {
+      make_trainer<model>(connected{here, fixed_size_partitioner{.shards = 2}}, all_reduce{}, with_adam,
+                          config_of(place / "b"));
+    });
+  });
+  CHECK_MESSAGE(says(nowhere, "all_reduce: a device function or a partitioner gives variables to parameter servers"),
+                nowhere);
+}
