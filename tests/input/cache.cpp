@@ -117,6 +117,47 @@ TEST_CASE("a position among batches is refused by batches of another size") {
   CHECK(lists_of(std::move(before))[0] == ints{12, 13, 14, 15});
 }
 
+TEST_CASE("what was kept behind a position that is restored is no whole iteration") {
+  const testing::temp_dir dir;
+  auto fresh = range_dataset(7).shuffle(7, 1);
+  const ints first = all_of(fresh);
+  fresh.rewind();
+  const ints second = all_of(std::move(fresh));
+  int files = 0;
+  for (const bool in_file : {false, true})
+    for (const std::size_t k : {std::size_t{0}, std::size_t{1}, std::size_t{3}, std::size_t{7}}) {
+      CAPTURE(in_file);
+      CAPTURE(k);
+      const std::string path = in_file ? dir / text(files++) : std::string();
+      cached_dataset<false> d = range_dataset(7).shuffle(7, 1).cache(path);
+      datum e;
+      for (std::size_t i = 0; i < k; ++i) d.next(e);
+      std::vector<std::byte> at, back;
+      d.save(at);
+      while (d.next(e)) {
+      }
+      d.load(at);
+      d.save(back);
+      CHECK(back == at);
+      auto left = d, ended = d;  // copies are in the same place
+      CHECK(all_of(left) == ints(first.begin() + static_cast<std::ptrdiff_t>(k), first.end()));
+      left.rewind();
+      auto again = left;  // beside the file of the iteration that was left
+      CHECK(all_of(std::move(left)) == second);
+      CHECK(all_of(std::move(again)) == second);
+      while (ended.next(e)) {
+      }
+      ended.rewind();
+      if (!in_file) {
+        CHECK(all_of(std::move(ended)) == first);
+        continue;
+      }
+      posix{}.remove(path);
+      d.load(at);
+      CHECK(all_of(std::move(d)) == ints(first.begin() + static_cast<std::ptrdiff_t>(k), first.end()));
+    }
+}
+
 TEST_CASE("the order is kept, too") {
   auto d = range_dataset(9).shuffle(9, 1).cache().repeat(2);
   const auto all = all_of(std::move(d));

@@ -27,3 +27,43 @@ TEST_CASE("side by side, as long as the shortest") {
   CHECK(b.next(views) == 0);
   resumes([] { return zip_datasets(range_dataset(9).shuffle(3, 1), range_dataset(0, 4, 1, "other").repeat()); });
 }
+
+TEST_CASE("behind its end no dataset is read on") {
+  const auto make = [] {
+    return zip_datasets(range_dataset(4).shuffle(4, 1).repeat(), range_dataset(0, 7, 1, "other"));
+  };
+  any_dataset once = make(), often = make();
+  datum e;
+  for (int i = 0; i < 7; ++i) once.next(e), often.next(e);
+  for (int i = 0; i < 5; ++i) CHECK(!often.next(e));
+  once.rewind(), often.rewind();
+  CHECK(all_of(std::move(once)) == all_of(std::move(often)));
+  // A zip whose position begins with that of another one, which has ended: the last batch is a part.
+  const auto other = [](const char* name) { return range_dataset(0, 9, 1, name); };
+  resumes([&] {
+    return zip_datasets(zip_datasets(other("a"), range_dataset(0, 5, 1, "b")).batch(2), other("c").take(5).batch(2));
+  });
+}
+
+TEST_CASE("a position of version 0.5.0, which does not say whether zip has ended, goes on") {
+  const auto make = [] {
+    return zip_datasets(zip_datasets(range_dataset(9), range_dataset(0, 9, 1, "b")),
+                        random_dataset(1ull << 63, "c").take(6));
+  };
+  any_dataset d = make();
+  datum e;
+  for (int i = 0; i < 2; ++i) d.next(e);
+  std::vector<std::byte> at;
+  d.save(at);
+  // It is behind the definition; the two zips' numbers are the first two.
+  const auto definition = std::to_integer<std::ptrdiff_t>(at[0]);
+  at.erase(at.begin() + 8 + definition, at.begin() + 8 + definition + 16);
+  any_dataset old = make();
+  old.load(at);
+  CHECK(all_of(std::move(old)) == all_of(std::move(d)));
+  // The first number of a random source is its seed, whatever that is.
+  const auto random_first = [] {
+    return zip_datasets(random_dataset(1ull << 63).take(6), range_dataset(0, 9, 1, "b"));
+  };
+  resumes(random_first);
+}

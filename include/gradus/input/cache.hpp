@@ -13,8 +13,9 @@
 // next iteration fills the cache anew.
 //
 // A position does not hold the kept elements, but the source's position when filling began: restoring it reads the
-// source again up to the same place, unless the file is whole, or what is in memory was read from that position. The
-// position of a cache of batches counts batches, so batches of another size refuse it.
+// source again up to the same place, unless this cache has read the elements from that position already. A position
+// behind a whole iteration uses a whole file; one inside the first iteration does not, since the file may be of another
+// iteration, in another order. The position of a cache of batches counts batches, so batches of another size refuse it.
 #pragma once
 #include "../base/build.hpp"
 
@@ -106,11 +107,13 @@ public:
         store_(o.store_),
         begin_(o.begin_),
         full_(o.full_),
+        ahead_(o.ahead_),
         count_(o.count_),
         next_(o.next_) {
     if (o.file_ != nullptr && o.begin_ && !o.full_)
       raise(status::failed_precondition, text("cache: \"", path_, "\" is being written; copy the dataset before"));
     open_file();
+    full_ = full_ && o.full_;  // where the file is of an iteration that `o` has left, the copy leaves it as well
   }
   cached_dataset& operator=(const cached_dataset& o) {
     cached_dataset copy(o);
@@ -126,7 +129,7 @@ public:
   bool pull_unit(datum& out) {
     if (!begin_ && !full_) start_filling();
     if (!full_) {
-      if (!take()) return false;
+      if (!keep_one()) return false;
       next_ = count_;
       if (file_ != nullptr)
         std::swap(out, unit_);
@@ -134,18 +137,28 @@ public:
         store_.copy_out(static_cast<std::size_t>(count_ - 1), unit_spec_, out);
       return true;
     }
-    if (file_ != nullptr) {
-      if (!file_->read(next_, out)) return false;
-    } else {
-      if (next_ == count_) return false;
-      store_.copy_out(static_cast<std::size_t>(next_), unit_spec_, out);
+    const bool more = file_ != nullptr ? file_->read(next_, out) : next_ < count_;
+    if (!more) {
+      ahead_ = false;
+      return false;
     }
+    if (file_ == nullptr) store_.copy_out(static_cast<std::size_t>(next_), unit_spec_, out);
     ++next_;
     return true;
   }
   void rewind() {
-    next_ = 0;
-    if (full_) return;
+    if (full_ && !ahead_) {
+      next_ = 0;
+      return;
+    }
+    // The source's next iteration may depend on where it stands, so it goes to where it would be without the elements
+    // that were kept ahead.
+    if (ahead_) {
+      position_reader from(*begin_, true);
+      source_.read(from);
+      for (std::int64_t i = 0; i < next_ && source_.pull({}, 0, 1) != 0; ++i) {
+      }
+    }
     source_.rewind();
     forget();
   }
@@ -157,10 +170,12 @@ public:
   }
   // The position is: whether the cache is full (1) plus, if it has batches, twice batch_size(); the number of kept
   // elements, the number of the next element, and the source's position when filling began. Earlier versions wrote no
-  // batch size.
+  // batch size. What was kept ahead does not count.
   void write(position_writer& to) const {
-    to.number((full_ ? 1 : 0) + (full_ || count_ > 0 ? 2 * batch_rows() : 0));
-    to.number(count_);
+    const bool full = full_ && !ahead_;
+    const std::int64_t count = ahead_ ? next_ : count_;
+    to.number((full ? 1 : 0) + (full || count > 0 ? 2 * batch_rows() : 0));
+    to.number(count);
     to.number(next_);
     std::vector<std::byte> now;
     position_writer current(now);
@@ -186,18 +201,20 @@ public:
     source_.read(source);
     if (source.left() != 0) raise(status::data_loss, "the saved input position is damaged: the cache's source");
     if (!from.apply()) return;
+    std::string why;
+    const auto whole = [&] { return file_ != nullptr && file_->whole(why); };
     // A stage that read ahead comes back: what is kept began at the same place.
-    if (full_ && file_ == nullptr && begin_ && std::equal(at.begin(), at.end(), begin_->begin(), begin_->end()) &&
-        (full ? count == count_ : count <= count_)) {
+    if (full_ && begin_ && std::equal(at.begin(), at.end(), begin_->begin(), begin_->end()) &&
+        (full ? count == count_ : count <= count_) && (file_ == nullptr || whole())) {
       next_ = next;
+      ahead_ = !full;
       return;
     }
     forget();
-    std::string why;
-    full_ = file_ != nullptr && file_->whole(why);
+    full_ = full && whole();
     if (!full_ && (count > 0 || full)) {
       start_filling();
-      while (count_ < (full ? most : count) && take()) {
+      while (count_ < (full ? most : count) && keep_one()) {
       }
       // Of a file that was whole already nobody counted the elements: then the place has to exist.
       const bool counted = !(full && file_ != nullptr && count == 0);
@@ -239,10 +256,10 @@ private:
     if (file_ != nullptr && begin_ && !full_) file_->drop();
     begin_.reset();
     store_.clear();
-    full_ = false, count_ = next_ = 0;
+    full_ = ahead_ = false, count_ = next_ = 0;
   }
   // Keeps one more element. Returns false at the end of the source.
-  bool take() {
+  bool keep_one() {
     const bool more =
         file_ != nullptr ? detail::read_unit(source_, unit_) : store_.take(source_, static_cast<std::size_t>(count_));
     if (!more) {
@@ -263,6 +280,7 @@ private:
   std::unique_ptr<detail::cache_file> file_;
   std::optional<std::vector<std::byte>> begin_;  // the source's position then; empty: filling has not begun
   bool full_ = false;
+  bool ahead_ = false;  // full, but the end was not given yet: a position before it was restored
   std::int64_t count_ = 0, next_ = 0;
   datum unit_;
 };

@@ -39,6 +39,7 @@ GRADUS_BODY bool cache_file::whole(std::string& why) const {
 
 GRADUS_BODY void cache_file::begin_writing() {
   drop();
+  in_.reset();  // the file that this one will replace
   if (auto p = out_.create(any_file_system{}, path_)) raise(p);
   pending_ = header_;
 }

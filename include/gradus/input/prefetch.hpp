@@ -99,7 +99,7 @@ private:
   // The state that the thread and the consumer share. It keeps its address when the dataset moves.
   struct workshop {
     // The position is noted with every place, or, if it has more than `large` bytes (a shuffle's buffer), with one in
-    // `rare` places: the places taken since are then passed over when the position is restored.
+    // `rare` places and with the end: the places taken since are then passed over when the position is restored.
     static constexpr std::int64_t rare = 256;
     static constexpr std::size_t large = 4096;
 
@@ -246,7 +246,7 @@ private:
         else
           p.rows = !detail::read_unit(source, p.unit) ? 0 : batched_dataset<Source> ? p.unit.about(0).dims[0] : 1;
         p.position.clear();
-        if (noted_bytes <= large || ++unnoted == rare) {
+        if (noted_bytes <= large || ++unnoted == rare || p.rows == 0) {
           note(p.position);
           noted_bytes = p.position.size();
           unnoted = 0;

@@ -96,7 +96,7 @@ private:
   static bool is_header(std::span<const std::byte> start);
   // Takes the record at the front of these bytes, which hold all of it. Returns false if it is damaged; the position
   // then stays as it was.
-  bool take(std::span<const std::byte> bytes, std::uint64_t n, std::span<const std::byte>& payload);
+  bool take_front(std::span<const std::byte> bytes, std::uint64_t n, std::span<const std::byte>& payload);
   void advance(std::size_t bytes);
   bool next_slowly(std::span<const std::byte>& payload);
   // Returns true for a record. Returns false with a `problem`, or with none at the end of a file.

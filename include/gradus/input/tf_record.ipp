@@ -19,7 +19,7 @@ GRADUS_BODY bool tf_record_dataset::next_record(std::span<const std::byte>& payl
     if (is_header(ready)) {
       const std::uint64_t n = detail::get_fixed(ready.data(), 8);
       if (n <= options_.limits.record_bytes && n <= ready.size() - record_header_bytes &&
-          ready.size() - record_header_bytes - n >= record_footer_bytes && take(ready, n, payload))
+          ready.size() - record_header_bytes - n >= record_footer_bytes && take_front(ready, n, payload))
         return true;
     }
   }
@@ -122,8 +122,8 @@ GRADUS_BODY bool tf_record_dataset::is_header(std::span<const std::byte> start) 
   return start.size() >= record_header_bytes && mask(crc32c(start.first(8))) == detail::get_fixed(start.data() + 8, 4);
 }
 
-GRADUS_BODY bool tf_record_dataset::take(std::span<const std::byte> bytes, std::uint64_t n,
-                                         std::span<const std::byte>& payload) {
+GRADUS_BODY bool tf_record_dataset::take_front(std::span<const std::byte> bytes, std::uint64_t n,
+                                               std::span<const std::byte>& payload) {
   const auto size = static_cast<std::size_t>(n);
   payload = bytes.subspan(record_header_bytes, size);
   if (mask(crc32c(payload)) != detail::get_fixed(payload.data() + size, 4)) return false;
@@ -181,7 +181,7 @@ GRADUS_BODY bool tf_record_dataset::step(std::span<const std::byte>& payload, st
       next_file();
       return false;
     }
-    if (take(whole, n, payload)) return true;
+    if (take_front(whole, n, payload)) return true;
     say("corrupted record: the checksum of its payload is wrong; the next record may be good");
     advance(size + record_overhead_bytes);
     return false;

@@ -5,6 +5,7 @@
 #include "../base/build.hpp"
 
 #include <initializer_list>
+#include <limits>
 
 #include "cardinality.hpp"
 #include "unit_stage.hpp"
@@ -40,8 +41,8 @@ public:
     return sources_[0].batch_size();
   }
   bool pull_unit(datum& out) {
-    for (std::size_t i = 0; i < sources_.size(); ++i)
-      if (!sources_[i].pull(units_[i])) return false;
+    for (std::size_t i = 0; !ended_ && i < sources_.size(); ++i) ended_ = !sources_[i].pull(units_[i]);
+    if (ended_) return false;
     out.clear();
     for (const auto& unit : units_)
       for (std::size_t k = 0; k < unit.size(); ++k) {
@@ -55,6 +56,7 @@ public:
   }
   void rewind() {
     for (auto& s : sources_) s.rewind();
+    ended_ = false;
   }
   std::int64_t cardinality() const {
     std::int64_t n = infinite_cardinality;
@@ -74,17 +76,29 @@ public:
     }
     to += ")";
   }
+  // The position is a number that says whether the end was found, then those of the sources. Version 0.5.0 and earlier
+  // did not write the number; both its values are such that the position of no source begins with them.
   void write(position_writer& to) const {
+    to.number(ended_ ? at_end : before_end);
     for (const auto& s : sources_) s.write(to);
   }
   void read(position_reader& from) {
+    using limits = std::numeric_limits<std::int64_t>;
+    position_reader ahead = from;
+    const std::int64_t found =
+        ahead.left() < sizeof at_end ? 0 : ahead.number(limits::min(), limits::max(), "whether zip has ended");
+    if (found == at_end || found == before_end) from = ahead;
     for (auto& s : sources_) s.read(from);
+    if (from.apply()) ended_ = found == at_end;
   }
 
 private:
+  static constexpr std::int64_t before_end = -0x7a69702000000000, at_end = before_end - 1;  // "zip "
+
   std::vector<any_units<Batched>> sources_;
   std::vector<datum> units_;
   components spec_;
+  bool ended_ = false;  // a source has ended: the others are not read on
 };
 
 // Zips datasets of elements, or batched datasets.
