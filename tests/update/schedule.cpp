@@ -2,7 +2,15 @@
 
 #include <doctest/doctest.h>
 
+#include <functional>
 #include <set>
+
+#include <gradus/update/composed.hpp>
+#include <gradus/update/multi.hpp>
+#include <gradus/update/rules/gradient_descent.hpp>
+#include <gradus/update/rules/momentum.hpp>
+#include <gradus/update/schedules/sequence.hpp>
+#include <gradus/update/schedules/warmup.hpp>
 
 #include "schedule_cases.hpp"
 
@@ -57,4 +65,55 @@ TEST_CASE("every golden schedule has a test") {
                                      "noam"};
   for (const auto& c : golden::read("schedules.json"))
     if (c["kind"] == "lr_schedule") CHECK(tested.contains(c["fn"].get<std::string>()));
+}
+
+namespace {
+double falling(std::int64_t step) { return step == 0 ? 0.5 : 0.25; }
+struct falling_functor {
+  double operator()(std::int64_t step) const { return falling(step); }
+};
+struct falling_schedule {
+  using policy_for = kind::schedule;
+  double operator()(std::int64_t step) const { return falling(step); }
+};
+// Every place that takes a schedule, with one whose values are 0.5, then 0.25. Where it is a function, this is the
+// function itself, as if it were named there. They are the rates of two steps of an update.
+template <class Schedule>
+void everywhere_as(const Schedule& s) {
+  const auto gives = [](const auto& update, double share = 1) {
+    CHECK(update.rate(0) == 0.5 * share);
+    CHECK(update.rate(1) == 0.25 * share);
+  };
+  const auto is = [](const auto& schedule) {
+    CHECK(schedule(0) == 0.5);
+    CHECK(schedule(1) == 0.25);
+  };
+  const gradient_descent rule;
+  gives(composed{rule, s});
+  gives(detail::compose_update(rule, s));  // what all doors call
+  gives(composed{rule, vary<&gradient_descent::rate>(s)});
+  gives(composed{multi{on{all_variables{}, rule, s}}});
+  gives(composed{multi{on{all_variables{}, rule, s, 2.0}}}, 2);
+  is(scaled(s, 1));
+  is(product_of(s, constant{1}));
+  is(product_of(constant{1}, s));
+  is(sequence(s, 2, s));
+  is(sequence(constant{9}, 0, s));
+  is(sequence(constant{9}, 0, constant{9}, 0, s));
+  is(sequence(constant{9}, 0, constant{9}).then(0, s));
+  is(linear_warmup{.peak = 9, .warmup_steps = 0}.then(s));
+  composed varied{momentum{.rate = 1}, vary<&momentum::decay>(s)};
+  varied.begin(0);
+  CHECK(varied.rule().decay == 0.5);
+  varied.begin(1);
+  CHECK(varied.rule().decay == 0.25);
+}
+}  // namespace
+TEST_CASE("a schedule is a function by its name, a pointer to one, a lambda, a functor or an object") {
+  everywhere_as(falling);
+  everywhere_as(&falling);
+  everywhere_as([](std::int64_t step) { return falling(step); });
+  everywhere_as(falling_functor{});
+  everywhere_as(std::function<double(std::int64_t)>(falling));
+  everywhere_as(falling_schedule{});
 }

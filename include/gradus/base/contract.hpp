@@ -89,7 +89,7 @@ struct find_policy {
 };
 template <class Kind, class Default, class First, class... Rest>
 struct find_policy<Kind, Default, First, Rest...> {
-  using type = typename std::conditional_t<is_of<Kind, First>(), std::type_identity<std::remove_cvref_t<First>>,
+  using type = typename std::conditional_t<is_of<Kind, First>(), std::type_identity<std::decay_t<First>>,
                                            find_policy<Kind, Default, Rest...>>::type;
 };
 }  // namespace detail
@@ -109,7 +109,7 @@ constexpr Default take_policy() {
 template <class Kind, class Default, class First, class... Rest>
 constexpr auto take_policy(First&& first, Rest&&... rest) {
   if constexpr (detail::is_of<Kind, First>())
-    return std::remove_cvref_t<First>(std::forward<First>(first));
+    return std::decay_t<First>(std::forward<First>(first));
   else
     return take_policy<Kind, Default>(std::forward<Rest>(rest)...);
 }

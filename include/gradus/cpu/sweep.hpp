@@ -111,6 +111,12 @@ GRADUS_INLINE void in_form(const Composed& p, F f) {
     f(p.rule());
 }
 
+// Returns the average after a step. A share of 0 leaves it as it is, also beside a variable that is not finite.
+template <class Composed, class N>
+GRADUS_INLINE N averaged(N shadow, N next, N share) {
+  return select(share == N(0), shadow, Composed::average_type::follow(shadow, next, share));
+}
+
 // Runs the rule at element i and, with `Follow`, what follows it and the average. With `Rest`, this is a row without a
 // gradient.
 template <extent E, bool Follow, bool Rest = false, class N, class Composed, class Rule, std::size_t... I>
@@ -131,7 +137,7 @@ GRADUS_INLINE void step_at(const Rule& rule, const ready_step<N, Composed>& k, t
       slots);
   if constexpr (Follow && Composed::has_average) {
     auto* shadow = mirrors.at[Composed::slot_count] + i;
-    write<E>(Composed::average_type::follow(read<N, E>(shadow, n), next, k.new_share), shadow, n);
+    write<E>(averaged<Composed>(read<N, E>(shadow, n), next, k.new_share), shadow, n);
   }
 }
 
@@ -202,8 +208,7 @@ void follow(const Composed& p, const typename Composed::template constants<T>& c
             std::make_index_sequence<Composed::slot_count>{});
       if constexpr (Composed::has_average) {
         T* const shadow = m.at[Composed::slot_count] + i;
-        write<E>(Composed::average_type::follow(read<N, E>(shadow, left), read<N, E>(theta + i, left), k.new_share),
-                 shadow, left);
+        write<E>(averaged<Composed>(read<N, E>(shadow, left), read<N, E>(theta + i, left), k.new_share), shadow, left);
       }
     });
   }

@@ -22,9 +22,13 @@ struct optimizer {};  // the session runs the train ops of the optimizers that i
 }  // namespace kind
 
 namespace detail {
-// The train op of a node, by the number of its begin node when it was built, and its place among the updates.
+// The train op of a node, by the number of its begin node when it was built, and its place among the updates. A begin
+// node has one of the numbers below instead.
 struct update_attr {
   int train_op, number;
+  static constexpr int reads_step = -1,  // the train op does not count its step
+      counts_step = -2,                  // it does
+      counts_own_steps = -3;             // it does, and a policy takes that count for the steps of its optimizer
 };
 GRADUS_CARD_FUNCTION void infer_begin(inference& r) { r.type = float64; }  // the global norm, where it is needed
 GRADUS_CARD_FUNCTION void infer_update(inference& r) {

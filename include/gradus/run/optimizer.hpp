@@ -12,7 +12,9 @@
 // Slots and the optimizer's own state are variables of the graph, under TensorFlow's names: "w/Adam", "w/Adam_1",
 // "beta1_power"; so two sessions keep two states, and a checkpoint of a session's variables holds the optimizer. A
 // schedule of the rate reads `global_step` before it is incremented; without a global step the optimizer counts its own
-// steps in a variable "<name>/steps", which variables() does not list.
+// steps in a variable "<name>/steps", which variables() does not list. Policies that count steps (accumulate,
+// lookahead, gradient_noise, averages that begin at a step, `vary` of a setting whose powers a rule keeps) count those
+// of `global_step` too, so two optimizers that both count the same variable may have none of them.
 //
 // It differs from TensorFlow in these points: a session must be given its optimizers. Hyper-parameters are numbers, not
 // tensors. A compiled model or a trainer uses pass/optimize.hpp instead and gets its rule as a policy. An update never
@@ -28,10 +30,34 @@
 
 #include "../base/state.hpp"
 #include "../pass/optimize.hpp"
+#include "../update/lookahead.hpp"
 #include "device.hpp"
 #include "running_update.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
+
+namespace detail {
+// Returns the name of a policy that takes the count of steps for that of the optimizer's own steps; empty if it does
+// not. A schedule reads the step of the training, and exponential_moving_average's num_updates does too, as in
+// TensorFlow.
+template <class P>
+std::string_view counted_by(const P& p) {
+  if constexpr (is_of<kind::accumulation, P>() || is_of<kind::noise, P>() ||
+                (is_of<kind::average, P>() && !std::is_same_v<P, exponential_moving_average>)) {
+    if constexpr (requires { P::called; }) return P::called;
+    return "a policy";
+  }
+  if constexpr (is_of<kind::variation, P>()) {
+    std::string_view name;
+    if constexpr (requires { P::owner::powers(); })
+      each_power<typename P::owner>([&](std::size_t, auto member) {
+        if (setting<typename P::owner>{{}, member} == p.what) name = "vary";
+      });
+    return name;
+  }
+  return {};
+}
+}  // namespace detail
 
 struct optimizer_options {
   std::optional<std::string_view> name = {};  // of slot variables and train ops; unset: the rule's, "Adam"
@@ -59,7 +85,12 @@ public:
 
   explicit optimizer(Policies... policies) : optimizer(optimizer_options{}, std::move(policies)...) {}
   optimizer(const optimizer_options& o, Policies... policies)
-      : made_(std::make_shared<made>(update_type(std::move(policies)...))) {
+      : made_(std::make_shared<made>(update_type(policies...))) {
+    ((made_->counted_by = made_->counted_by.empty() ? detail::counted_by(policies) : made_->counted_by), ...);
+    for (std::size_t b = 0; b < update_type::branches; ++b)
+      made_->update.visit(b, [&]<class Single>(const Single&, auto) {
+        if constexpr (Single::template has_part<lookahead>) made_->counted_by = lookahead::called;
+      });
     if (o.name && o.name->empty())
       raise(status::invalid_argument, "Must specify the optimizer name: the name given is empty");
     made_->name = o.name.value_or(update_type::rule_type::name), made_->renamed = o.name.has_value();
@@ -123,7 +154,7 @@ public:
     optimizer other(*this);
     other.made_ = std::make_shared<made>(made_->update);
     other.made_->name = made_->name, other.made_->renamed = made_->renamed;
-    other.made_->use_locking = made_->use_locking;
+    other.made_->use_locking = made_->use_locking, other.made_->counted_by = made_->counted_by;
     return other;
   }
 
@@ -151,6 +182,7 @@ private:
     update_type update;
     std::string name;
     bool renamed = false, use_locking = false;
+    std::string_view counted_by;  // a policy that counts the optimizer's own steps; empty: there is none
     graph* last = nullptr;
     std::vector<detail::optimizer_variable> variables;
     std::vector<plan_type> train_ops;
@@ -234,11 +266,42 @@ private:
             raise(
                 status::unimplemented,
                 text("accumulate: two train ops of \"", made_->name, "\" count the same steps and only one updates \"",
-                     u.name, "\"; give both the same variables, or a global_step or an optimizer each"));
+                     u.name, "\"; give both the same variables, or a global_step each"));
+    }
+  }
+
+  // Returns what the begin node of a train op says about the step.
+  int counting(const apply_gradients_options& o) const {
+    using attr = detail::update_attr;
+    if (!o.global_step || !o.counts_step) return attr::reads_step;
+    return made_->counted_by.empty() ? attr::counts_step : attr::counts_own_steps;
+  }
+  // Where two optimizers count one variable, it is neither's count of its own steps.
+  void check_count(const graph& g, const apply_gradients_options& o) const {
+    using attr = detail::update_attr;
+    const int mine = counting(o);
+    for (int i = 0; mine != attr::reads_step && i < g.nodes.count; ++i) {
+      const node& n = g.nodes[i];
+      if (n.op != &cards::begin_updates || g.edges[n.first] != o.global_step.id) continue;
+      const int theirs = from_words<attr>(g.ints.first + n.attr).number;
+      if (theirs == attr::reads_step || (mine == attr::counts_step && theirs == attr::counts_step)) continue;
+      if (std::any_of(made_->train_ops.begin(), made_->train_ops.end(),
+                      [&](const plan_type& p) { return p.g == &g && p.begin == i; }))
+        continue;
+      std::string_view other = g.text_at(n.scope);
+      other.remove_suffix(1);
+      const bool is_mine = mine == attr::counts_own_steps;
+      raise(status::unimplemented,
+            text("\"", made_->name, "\" and the train op \"", other, "\" of another optimizer both count \"",
+                 g.name_of(o.global_step.id), "\", and ", is_mine ? made_->counted_by : "a policy",
+                 is_mine ? " of the first" : " of the second",
+                 " would take the steps of both for its own; leave global_step out where policies count steps (the "
+                 "optimizer then counts its own, and its schedules read them), or give each a global_step"));
     }
   }
 
   value build(graph& g, std::span<const gradient_and_variable> list, const apply_gradients_options& o) {
+    check_count(g, o);
     plan_type plan;
     plan.g = &g, plan.counts = !o.global_step;
     std::vector<value> state, updates;
@@ -279,7 +342,7 @@ private:
     if constexpr (running::knows_all)
       for (std::size_t u = 0; const auto& p : list)
         if (p.gradient) operands_of(operands, u++, p);
-    begin = add(cards::begin_updates, operands, -1);
+    begin = add(cards::begin_updates, operands, counting(o));
     for (std::size_t u = 0; const auto& p : list) {
       if (!p.gradient) continue;
       operands.clear();

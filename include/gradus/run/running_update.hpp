@@ -163,10 +163,19 @@ private:
   // Operands: the step, the optimizer's own state, then, if sums over all are needed, those of every update.
   void begin(const runnable& r, const bound_call& c, std::int64_t batch_size) {
     const node& n = r.at(c.node);
-    step_.global_step = integer(r.at(r.graph.view.edges[n.first]).type, c.args[1]);
+    const std::int64_t now = integer(r.at(r.graph.view.edges[n.first]).type, c.args[1]);
     int first = 1;
-    for (const state_entry& e : state_.entries())
-      if (!e.bytes.empty()) std::memcpy(e.bytes.data(), c.args[1 + first++], e.bytes.size());
+    bool as_left = true;
+    for (const state_entry& e : state_.entries()) {
+      if (e.bytes.empty()) continue;
+      const std::byte* const held = c.args[1 + first++];
+      as_left = as_left && std::memcmp(e.bytes.data(), held, e.bytes.size()) == 0;
+      std::memcpy(e.bytes.data(), held, e.bytes.size());
+    }
+    // If the state is what the last step left, the count was assigned since; else another checkpoint was restored,
+    // whose state is that of its step.
+    if (as_left && now != step_.global_step) step_.update.stay_at(step_.global_step, now);
+    step_.global_step = now;
     step_.begin();
     const double norm = step_.know_all(
         [&](auto f) {

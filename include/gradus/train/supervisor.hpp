@@ -370,12 +370,12 @@ auto make_supervisor(const supervisor_options& options, const Policies&... polic
   if constexpr (!accepted::value)
     return accepted::page::value;
   else
-    return supervisor<detail::by_compiler<Model>, Policies...>(options, {}, policies...);
+    return supervisor<detail::by_compiler<Model>, std::decay_t<const Policies&>...>(options, {}, policies...);
 }
 // Returns the same for a model function that the program runs; its model is interpreted.
 template <class Build, class... Policies>
 auto make_supervisor(Build model, const supervisor_options& options, const Policies&... policies) {
-  return supervisor<detail::by_program, Policies...>(options, {std::move(model)}, policies...);
+  return supervisor<detail::by_program, std::decay_t<const Policies&>...>(options, {std::move(model)}, policies...);
 }
 
 }  // namespace gradus

@@ -378,7 +378,7 @@ template <auto Model, class... Policies>
 auto make_trainer(const Policies&... policies) {
   using source = detail::by_compiler<Model>;
   if constexpr (detail::door<detail::trainer_kinds, source, Policies...>::value)
-    return trainer<source, Policies...>(source{}, policies...);
+    return trainer<source, std::decay_t<const Policies&>...>(source{}, policies...);
   else
     return detail::refused_trainer{};
 }
@@ -389,7 +389,7 @@ template <class Build, class... Policies>
 auto make_trainer(Build model, const Policies&... policies) {
   using source = detail::by_program;
   if constexpr (detail::door<detail::trainer_kinds, source, Policies...>::value)
-    return trainer<source, Policies...>(source{std::move(model)}, policies...);
+    return trainer<source, std::decay_t<const Policies&>...>(source{std::move(model)}, policies...);
   else
     return detail::refused_trainer{};
 }

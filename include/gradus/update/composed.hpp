@@ -348,7 +348,11 @@ public:
 
   // Ends a step: call it once per step, after the last variable.
   void finish(std::int64_t global_step) {
-    if (only_accumulates(global_step)) return;  // gradients of one sum have one loss scale
+    if (only_accumulates(global_step)) {  // gradients of one sum have one loss scale, and no step was left out
+      if constexpr (scales_loss) loss_scale_.unscale(1);
+      if constexpr (looks_for_not_finite) guard_.bad = false;
+      return;
+    }
     if constexpr (scales_loss) loss_scale_.finish();
     if constexpr (varies) {
       finish_varied(global_step);
@@ -449,7 +453,7 @@ namespace detail {
 template <class P>
 constexpr auto if_of_update(const P& p) {
   if constexpr (of_update<P>)
-    return std::tuple<P>(p);
+    return std::tuple<std::decay_t<const P&>>(p);
   else
     return std::tuple<>();
 }

@@ -105,7 +105,7 @@ struct refused_variation {
 }  // namespace detail
 
 template <auto Member, class Schedule>
-constexpr auto vary(const Schedule& schedule) {
+constexpr auto vary(Schedule schedule) {
   using member = detail::member_of<decltype(Member)>;
   static_assert(member::is_member,
                 "gradus: vary takes the address of a setting, as vary<&gradus::adam::beta1>(schedule).");

@@ -59,7 +59,7 @@ struct schedule_sequence {
   // Returns this sequence followed by `later` from at_later_step on, which counts from the beginning of the whole
   // sequence.
   template <class Later>
-  constexpr schedule_sequence<schedule_sequence, Later> then(std::int64_t at_later_step, const Later& later) const {
+  constexpr schedule_sequence<schedule_sequence, Later> then(std::int64_t at_later_step, Later later) const {
     return {*this, at_later_step, later};
   }
 
@@ -87,12 +87,12 @@ struct schedule_sequence {
 // sequence(a, 100, b, 500, c). The given steps are global steps; each schedule counts its own steps from 0. Optax:
 // join_schedules({a, b, c}, {100, 500}). PyTorch: SequentialLR.
 template <class First, class Next>
-constexpr schedule_sequence<First, Next> sequence(const First& first, std::int64_t at_step, const Next& next) {
+constexpr schedule_sequence<First, Next> sequence(First first, std::int64_t at_step, Next next) {
   return {first, at_step, next};
 }
 template <class First, class Next, class... Later>
   requires(sizeof...(Later) != 0)
-constexpr auto sequence(const First& first, std::int64_t at_step, const Next& next, const Later&... later) {
+constexpr auto sequence(First first, std::int64_t at_step, Next next, Later... later) {
   return sequence(sequence(first, at_step, next), later...);
 }
 
@@ -127,7 +127,7 @@ struct scaled_schedule {
   }
 };
 template <class S>
-constexpr scaled_schedule<S> scaled(const S& schedule, double factor) {
+constexpr scaled_schedule<S> scaled(S schedule, double factor) {
   return {schedule, factor};
 }
 
@@ -164,7 +164,7 @@ struct schedule_product {
   }
 };
 template <class A, class B>
-constexpr schedule_product<A, B> product_of(const A& a, const B& b) {
+constexpr schedule_product<A, B> product_of(A a, B b) {
   return {a, b};
 }
 

@@ -38,7 +38,7 @@ struct linear_warmup {
   }
   // Returns the schedule that follows `next` after the warm-up; step 0 of `next` is step warmup_steps.
   template <class Next>
-  constexpr schedule_sequence<linear_warmup, Next> then(const Next& next) const {
+  constexpr schedule_sequence<linear_warmup, Next> then(Next next) const {
     return {*this, warmup_steps, next};
   }
 };
