@@ -7,9 +7,9 @@
 // element is the tree of `dot` instead. So the shape m, k, n of the whole product alone decides its bits.
 #pragma once
 #include "../ops/matmul.hpp"
-#include "direct_product.hpp"
 #include "kernel.hpp"
 #include "products.hpp"
+#include "shared_products.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
 

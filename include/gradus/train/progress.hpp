@@ -111,6 +111,8 @@ std::string data_ended(std::int64_t step, std::int64_t last, std::int64_t traine
                        std::string_view remedy = "rewind() them or add .repeat() to go on");
 // Returns the warning that a run is at or behind its last step when it begins.
 std::string stood_there(std::int64_t step, std::int64_t last);
+// Raises invalid_argument: a call of train has to be given one of the two.
+[[noreturn]] void refuse_steps(std::int64_t max_steps, std::int64_t steps);
 // The error of a call of train in a hook of another call.
 inline constexpr const char* trains_already =
     "train: called while another call of train of this trainer is under way, as in a hook; call it when that one has "

@@ -19,6 +19,10 @@ GRADUS_BODY std::string data_ended(std::int64_t step, std::int64_t last, std::in
               trained == 0 ? " (they gave no step to this call)" : "", "; ", remedy);
 }
 
+GRADUS_BODY void refuse_steps(std::int64_t max_steps, std::int64_t steps) {
+  raise(status::invalid_argument, text("train: expected one of max_steps and steps above 0, found max_steps ",
+                                       max_steps, " and steps ", steps, "; give one, as in {.max_steps = 1000}"));
+}
 GRADUS_BODY std::string stood_there(std::int64_t step, std::int64_t last) {
   return text("train: global_step is ", step, ", so max_steps ", last,
               " is reached and nothing was trained; raise max_steps, or give steps to train further");

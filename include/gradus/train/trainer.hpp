@@ -247,10 +247,7 @@ private:
 
   template <class Dataset, class More>
   void train_with(Dataset& data, const train_options& options, More& more) {
-    if ((options.max_steps > 0) == (options.steps > 0))
-      raise(status::invalid_argument,
-            text("train: expected one of max_steps and steps above 0, found max_steps ", options.max_steps,
-                 " and steps ", options.steps, "; give one, as in {.max_steps = 1000}"));
+    if ((options.max_steps > 0) == (options.steps > 0)) detail::refuse_steps(options.max_steps, options.steps);
     if (trains_) raise(status::failed_precondition, detail::trains_already);
     const std::shared_ptr<detail::held_directory> alone = has_files() ? loop_.hold() : nullptr;
     const detail::true_while training(trains_);
