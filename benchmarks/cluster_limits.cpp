@@ -75,7 +75,7 @@ void run_task(const std::string& folder) {
   detail::transport* carrier = nullptr;
   const server here(open_grpc{&carrier}, config);
   if (here.is_ps()) return here.join();
-  const bool is_hostile = !here.is_chief();
+  const bool is_hostile = Units == narrow && !here.is_chief();
   std::vector<float> x(100'000), y(100);
   for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i % 17) / 170;
   auto input = from_spans("x", x, extents{1000}, "y", y, extents{1}).repeat().batch(rows);
@@ -161,13 +161,16 @@ void make_work(const std::atomic<bool>& stop) {
 
 void measure_memory(cluster c) {
   const double parameters = 4e-6 * (1000. * wide + wide + wide * 1000. + 1000 + 1000 + 1);
-  c.start("ps"), c.start("chief");
-  c.wait_for("chief", 10);
-  const double worker = c.most_memory("chief"), ps = c.most_memory("ps");
-  std::printf("parameters %.0f MB\nworker %.0f MB, %.2f of 2 x parameters and gradients (%.0f MB)\n", parameters,
-              worker, worker / (3 * parameters), 3 * parameters);
-  std::printf("parameter server %.0f MB, %.2f of 1.1 x (parameters and two slots) + 64 MiB (%.0f MB)\n", ps,
-              ps / (1.1 * 3 * parameters + 67), 1.1 * 3 * parameters + 67);
+  for (const char* job : {"ps", "chief", "worker"}) c.start(job);
+  for (const char* job : {"chief", "worker"}) c.wait_for(job, 10);
+  const auto line = [&](const char* job, const char* what, double bar) {
+    const double most = c.most_memory(job);
+    std::printf("%-7s %5.0f MB, %.2f of %s (%.0f MB)\n", job, most, most / bar, what, bar);
+  };
+  std::printf("parameters %.0f MB, each slot as much\n", parameters);
+  line("worker", "2 x parameters + gradients", 3 * parameters);
+  line("chief", "the same", 3 * parameters);
+  line("ps", "1.1 x (parameters and two slots) + 64 MiB", 1.1 * 3 * parameters + 67);
 }
 
 template <class Attack>
