@@ -143,8 +143,8 @@ TEST_CASE("what was kept behind a position that is restored is no whole iteratio
       CHECK(all_of(left) == ints(first.begin() + static_cast<std::ptrdiff_t>(k), first.end()));
       left.rewind();
       auto again = left;  // beside the file of the iteration that was left
-      CHECK(all_of(std::move(left)) == second);
       CHECK(all_of(std::move(again)) == second);
+      CHECK(all_of(std::move(left)) == second);
       while (ended.next(e)) {
       }
       ended.rewind();
