@@ -263,10 +263,9 @@ private:
       for (const auto& [a, b] : {std::pair(&plan, &other), std::pair(&other, &plan)})
         for (const auto& u : a->updates)
           if (!has(*b, u.name))
-            raise(
-                status::unimplemented,
-                text("accumulate: two train ops of \"", made_->name, "\" count the same steps and only one updates \"",
-                     u.name, "\"; give both the same variables, or a global_step each"));
+            raise(status::unimplemented, text("accumulate: two train ops of \"", made_->name,
+                                              "\" count the same steps and only one updates \"", u.name,
+                                              "\"; give both the same variables, or a global_step each"));
     }
   }
 
