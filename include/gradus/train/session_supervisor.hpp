@@ -30,6 +30,7 @@
 
 #include <concepts>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <initializer_list>
 #include <memory>
@@ -120,17 +121,21 @@ public:
     return run_result(run(std::span(&f, 1), std::span(feeds.begin(), feeds.size()), o, meta));
   }
   // Runs the body, then ends the block: the body's error stops the supervisor and is raised, unless an error of a
-  // thread came first; an out_of_range stops it and is not raised.
+  // thread came first; an out_of_range stops it and is not raised. TensorFlow differs: there an error of the body is
+  // lost if a stop without an error came before it.
   template <std::invocable Body>
   void within(Body body) {
+    std::exception_ptr own;
     try {
       body();
     } catch (const out_of_range&) {  // the end of the input
       ended_by(std::current_exception(), false);
     } catch (...) {
-      ended_by(std::current_exception(), true);
+      own = std::current_exception();
+      ended_by(own, true);
     }
     finish();
+    if (own) std::rethrow_exception(own);
   }
   // Returns the session whose runs call no services.
   base_session& raw_session() const { return *session_; }

@@ -402,7 +402,7 @@ GRADUS_BODY run_results managed_graph_session::run(std::span<const fetch> fetche
 
 GRADUS_BODY void managed_graph_session::ended_by(std::exception_ptr e, bool is_failure) {
   failed_ = is_failure;
-  sv_->coord_.request_stop(std::move(e));
+  sv_->coord_.stop_on_exception([&] { std::rethrow_exception(e); });  // raises nothing if the body has called `stop`
 }
 
 GRADUS_BODY void managed_graph_session::finish() {
@@ -421,7 +421,8 @@ GRADUS_BODY void managed_graph_session::finish() {
   } const last{this};
   if (failed_) sv_->managed_.reset();
   const bool saves = sv_->o_.save_on_stop && !failed_ && session_ != nullptr && sv_->is_chief();
-  sv_->stop({.close_summary_writer = o_.close_summary_writer}, saves ? session_.get() : nullptr);
+  sv_->stop({.close_summary_writer = o_.close_summary_writer, .ignore_live_threads = failed_},
+            saves ? session_.get() : nullptr);
 }
 
 }  // namespace gradus
