@@ -203,10 +203,7 @@ GRADUS_BODY answered_call session_client::call(session_op op, std::uint64_t sess
                "long; make another session"));
   a.said = said_in<session_answer>(a.frame);
   if (code != 0) {
-    if (is_stopped && code == static_cast<std::uint64_t>(status::cancelled)) {
-      lock.unlock();  // cancel() holds the mutex of `stop` while it calls links, which take this one
-      raise(stop->kind(), stop->reason());
-    }
+    if (is_stopped && code == static_cast<std::uint64_t>(status::cancelled)) raise(stop->kind(), stop->reason());
     const auto known = static_cast<std::uint64_t>(status::unauthenticated);
     raise(code <= known ? static_cast<status>(code) : status::unknown, a.said.why);
   }
