@@ -699,6 +699,31 @@ TEST_CASE("services on threads, and a loop of one's own: time is turned, and a s
   CHECK(told(m.at.events()) == "version graph meta START CHECKPOINT CHECKPOINT@1 STOP");
 }
 
+TEST_CASE("a checkpoint that is under way when the grace is over is saved, though its events have no file any more") {
+  model m;
+  testing::hand_tasks hand;
+  session_resources box(hand.tasks());
+  const value step = create_global_step(m.g), next = assign_add(step, m.g.constant(1, int64));
+  session_supervisor sv(m.g, sessions_of(m.g, shared_resources(box)),
+                        m.in({.save_summaries_secs = 0,
+                              .save_model_secs = 20,
+                              .stop_grace_secs = 0,
+                              .services = service_place::threads,
+                              .tasks = hand.tasks()}));
+  const auto sess = sv.prepare_or_wait_for_session();
+  hand.settle();
+  sess->run(next);
+  {
+    const auto still = sess->pause_runs();
+    hand.advance(20);  // the save waits for its turn
+    sv.stop({.ignore_live_threads = true});
+  }
+  hand.settle();
+  CHECK(says(m.at.checkpoints().back(), "model-1"));
+  CHECK(sv.coord().suppressed().empty());
+  CHECK(told(m.at.events()) == "version graph meta START CHECKPOINT STOP");
+}
+
 TEST_CASE("a second session without a stop: its services are the only ones, and the program's loops go on") {
   model m;
   testing::hand_tasks hand;

@@ -28,6 +28,7 @@
 #pragma once
 #include "../base/build.hpp"
 
+#include <atomic>
 #include <concepts>
 #include <cstdint>
 #include <exception>
@@ -250,7 +251,8 @@ private:
   std::shared_ptr<detail::any_saver> saver_;
   std::shared_ptr<const gradus::session_manager> manager_;
   std::shared_ptr<detail::any_summary_writer> summary_writer_;
-  bool writes_graph_ = true, writer_is_open_ = true, restored_ = false;
+  bool writes_graph_ = true, restored_ = false;
+  std::atomic<bool> writer_is_open_ = true;
   double rate_since_ = 0;
   std::int64_t rate_step_ = 0, saved_step_ = -1;
   std::weak_ptr<base_session> managed_;  // whose last checkpoint a stop makes
