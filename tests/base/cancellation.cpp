@@ -3,7 +3,10 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
+#include <latch>
 #include <memory>
+#include <mutex>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -67,6 +70,63 @@ TEST_CASE("cancellation: its kind and its reason are those of the first call; ca
   cancellation plain;
   plain.cancel();
   CHECK((plain.kind() == status::cancelled && plain.reason() == "the call was cancelled"));
+}
+
+TEST_CASE("cancellation: what is marked is cancelled; its links are called later, also one that is made between") {
+  cancellation c;
+  int first = 0, between = 0, after = 0;
+  const cancellation::link a(c, [&] { ++first; });
+  c.mark("the server was reset", status::aborted);
+  CHECK(c.is_cancelled());
+  c.mark("again");
+  CHECK((c.kind() == status::aborted && c.reason() == "the server was reset"));
+  const cancellation::link b(c, [&] { ++between; });
+  CHECK((first == 0 && between == 0));
+  c.call();
+  c.call();
+  const cancellation::link d(c, [&] { ++after; });
+  CHECK((first == 1 && between == 1 && after == 1));
+}
+
+TEST_CASE("cancellation: a mark locks nothing that is held while links are called") {
+  cancellation c;
+  std::mutex mine;  // as a coordinator's, which marks under it
+  std::string why;
+  std::latch called(1), marked(1);
+  const cancellation::link l(c, [&] {
+    called.count_down();
+    marked.wait();
+    const std::lock_guard lock(mine);
+    why = c.reason();
+  });
+  std::thread other([&] { c.cancel("enough"); });
+  called.wait();
+  {
+    const std::lock_guard lock(mine);
+    c.mark("too late");
+    marked.count_down();
+  }
+  other.join();
+  CHECK(why == "enough");
+}
+
+TEST_CASE("either_cancellation: all that follow from one cancellation are cancelled before a link is called") {
+  for (const bool before : {false, true}) {
+    cancellation stop, other;
+    if (before) stop.mark("enough", status::aborted);
+    detail::either_cancellation one(stop, other), two(other, stop), three(*one.get(), *two.get());
+    std::vector<cancellation*> all{one.get(), two.get(), three.get()};
+    int cancelled = 0;
+    std::vector<std::unique_ptr<cancellation::link>> links;
+    for (cancellation* const c : all)
+      links.push_back(std::make_unique<cancellation::link>(*c, [&] {
+        for (const cancellation* const each : all) cancelled += each->is_cancelled() ? 1 : 0;
+      }));
+    CHECK(cancelled == 0);
+    stop.cancel("enough", status::aborted);
+    CHECK(cancelled == 9);
+    CHECK((three.get()->kind() == status::aborted && three.get()->reason() == "enough"));
+  }
 }
 
 TEST_CASE("either_cancellation: the first of two, also one that has come; afterwards neither knows it") {

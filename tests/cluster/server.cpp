@@ -1,10 +1,13 @@
 #include <gradus/cluster/server.hpp>
+#include <gradus/cluster/shard_program.hpp>
 
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <latch>
 #include <memory>
 #include <thread>
+#include <utility>
 
 using namespace gradus;
 
@@ -51,6 +54,45 @@ TEST_CASE("server: join holds until somebody stops it") {
   s.finish();  // there is nobody else
   s.stop();
   ps.join();
+}
+
+namespace {
+// A network that is told of a stop only once its server is gone.
+struct late_network final : detail::task_network {
+  struct seen {
+    std::latch stops{1}, goes_on{1};
+    std::atomic<bool> is_gone = false, was_gone = false;
+  };
+  explicit late_network(seen& in) : in_(&in) {}
+  ~late_network() override { in_->is_gone = true; }
+  detail::message_network& messages() override { raise(status::internal, "no messages"); }
+  void offer(detail::shard_program, const std::string&) override {}
+  void serve(std::uint32_t) override {}
+  void server_stopped() override {
+    if (std::exchange(is_stopped_, true)) return;  // the destructor's
+    seen& in = *in_;
+    in.stops.count_down();
+    in.goes_on.wait();
+    in.was_gone = in.is_gone.load();
+  }
+
+private:
+  seen* in_;
+  bool is_stopped_ = false;
+};
+}  // namespace
+
+TEST_CASE("server: whoever has joined it may destroy it, also while the call of stop is still at work") {
+  late_network::seen in;
+  auto s = std::make_unique<server>(server::local_def(), std::make_shared<late_network>(in), task_system());
+  std::thread stops([here = s.get()] { here->stop(); });
+  in.stops.wait();
+  s->join();
+  s.reset();
+  in.goes_on.count_down();
+  stops.join();
+  CHECK_FALSE(in.was_gone);
+  CHECK(in.is_gone);
 }
 
 TEST_CASE("server: refusals") {

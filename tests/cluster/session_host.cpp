@@ -12,6 +12,8 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
+#include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -80,6 +82,84 @@ TEST_CASE("the sessions of a client that is silent are closed, and their waits e
   hand.advance(50);
   CHECK(there.sessions() == 0);
   CHECK(says(message_of(status::aborted, [&] { s.run(got); }), "has not heard of this client for long"));
+}
+
+namespace {
+// A server whose time is turned by hand, and that of its clients too, and a full queue.
+struct filled_queue {
+  hub h;
+  testing::hand_tasks hand, theirs;
+  const server here{looped{&h, "server"}, one_task, hand.tasks()};
+  std::optional<session_service<>> there{std::in_place, here, session_limits{.silent_secs = 100}};
+  graph g;
+  graph_queue q{g, make_queue_spec(queue_kind::fifo, 1, {float32}, {.shapes = {{}}, .name = "q"})};
+  value put = q.enqueue({g.constant(1.0)}), close = q.close();
+  session<cpu<fast>, shared_resources> looks{g, shared_resources(here.resources())};
+  any_queue in = q.in(looks);
+
+  filled_queue() { looks.run(put); }
+  std::unique_ptr<remote_session> client(const char* name) {
+    auto o = quick();
+    o.tasks = theirs.tasks();
+    return std::make_unique<remote_session>(target, g, looped{&h, name}, o);
+  }
+  // A run that waits behind `before` others.
+  std::thread waits(base_session& s, value op, std::int64_t before) {
+    std::thread t([&s, op] { CHECK_THROWS_AS(s.run(op), error); });
+    while (in.pending().enqueues != before + 1) std::this_thread::yield();
+    return t;
+  }
+};
+}  // namespace
+
+TEST_CASE("what a client that is gone leaves waiting closes no queue of the server") {
+  filled_queue m;
+  const auto gone = m.client("one");
+  std::thread puts = m.waits(*gone, m.put, 0), closes = m.waits(*gone, m.close, 1);
+  m.hand.advance(150);
+  CHECK(m.there->sessions() == 0);
+  CHECK(m.in.pending() == pending_calls{});
+  CHECK_FALSE(m.in.is_closed());
+  m.theirs.advance(6);  // the client hears that it has no session any more
+  puts.join(), closes.join();
+}
+
+TEST_CASE("nor do the sessions of a service that ends, in whichever order they were opened") {
+  for (const bool first : {false, true}) {
+    filled_queue m;
+    const auto one = m.client("one"), two = m.client("two");
+    std::thread puts = m.waits(first ? *one : *two, m.put, 0), closes = m.waits(first ? *two : *one, m.close, 1);
+    m.there.reset();
+    CHECK(m.in.pending() == pending_calls{});
+    CHECK_FALSE(m.in.is_closed());
+    m.there.emplace(m.here);
+    m.theirs.advance(6);
+    puts.join(), closes.join();
+  }
+}
+
+TEST_CASE("a call that its client has given up is stopped, and takes no element later") {
+  serving at;
+  graph g;
+  graph_queue q(g, make_queue_spec(queue_kind::fifo, 8, {float32}, {.shapes = {{}}, .name = "q"}));
+  const value put = q.enqueue({g.constant(1.0)}), got = q.dequeue()[0];
+  session<cpu<fast>, shared_resources> looks{g, shared_resources(at.here.resources())};
+  const any_queue in = q.in(looks);
+  std::atomic<bool> fails = false;
+  at.h.saw = [&](std::span<const std::byte> frame) {
+    const detail::message_head head = detail::keep_frame(frame).head;
+    if (fails && head.about == static_cast<std::uint64_t>(detail::session_op::ask) &&
+        head.kind == detail::message_kind::call)
+      raise(status::unavailable, "no network");
+  };
+  remote_session s(target, g, at.from("one"), quick());
+  std::thread waits([&] { CHECK(message_of(status::unavailable, [&] { s.run(got); }) == "no network"); });
+  while (in.pending().dequeues != 1) std::this_thread::yield();
+  fails = true;
+  waits.join();
+  CHECK(in.pending() == pending_calls{});
+  looks.run(put);
+  CHECK(in.size() == 1);
 }
 
 TEST_CASE("a certificate of a parameter server opens no session, one of a worker resets none") {

@@ -413,6 +413,25 @@ TEST_CASE("a token may outlive its coordinator, and be moved") {
   kept.release();
 }
 
+TEST_CASE("who sees a stop sees its cancellation") {
+  for (int round = 0; round < 500; ++round) {
+    coordinator coord;
+    const auto stops = coord.stopping();
+    bool cancelled = false;
+    std::latch looks(1);
+    std::thread sees([&] {
+      looks.count_down();
+      while (!coord.should_stop()) {
+      }
+      cancelled = stops->is_cancelled();
+    });
+    looks.wait();
+    coord.request_stop();
+    sees.join();
+    CHECK(cancelled);
+  }
+}
+
 TEST_CASE("what stops with a coordinator: cancelled by its first stop, whatever it was; another one after clear_stop") {
   for (const bool fails : {false, true}) {
     coordinator coord;

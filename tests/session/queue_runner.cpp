@@ -11,7 +11,10 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <functional>
+#include <latch>
 #include <string>
+#include <thread>
 #include <vector>
 
 using namespace gradus;
@@ -33,6 +36,12 @@ status fails_with = status::invalid_argument;
 void run_failing(session_call&) { raise(fails_with, "the op failed"); }
 constexpr session_card failing{
     {"Failing", 0, trait::keeps | trait::blocks | trait::session | trait::at_session}, &run_failing, run_phase::after};
+
+// An op that does what a test says.
+std::function<void()> does;
+void run_given(session_call&) { does(); }
+constexpr session_card given{
+    {"Given", 0, trait::keeps | trait::blocks | trait::session | trait::at_session}, &run_given, run_phase::after};
 
 // A queue of int64 scalars that counters fill, each up to a limit of its own.
 struct counted {
@@ -159,6 +168,48 @@ TEST_CASE("Q7 a producer blocked on a full queue: after request_stop, join succe
   hand.settle();  // time stands still: the join below has all of its grace
   coord.join({.stop_grace_period_secs = 0.05});
   CHECK(runner.exceptions_raised().empty());
+}
+
+TEST_CASE("Q7 a producer that the cancel op ends has no error, however long that op takes") {
+  graph g;
+  graph_queue q(g, make_queue_spec(queue_kind::fifo, 1, {float32}, {.shapes = {{}}}));
+  queue_runner runner(q, {q.enqueue({g.constant(10.0)})}, {.cancel_op = g.add(given, nullptr, 0)});
+  session s{g};
+  any_coordinator coord;
+  auto threads = runner.create_threads(s, &coord);
+  any_queue in = q.in(s);
+  does = [&] {
+    in.close(true);
+    threads[0].join();
+  };
+  for (auto& t : threads) t.start();
+  while (in.pending().enqueues == 0) std::this_thread::yield();
+  coord.request_stop();
+  coord.join();
+  CHECK(coord.suppressed().empty());
+}
+
+TEST_CASE("Q6 an error that comes behind a stop is kept, unless it says that the stop or its cancel op has come") {
+  for (const status kind : {status::data_loss, status::cancelled, status::out_of_range, status::not_found}) {
+    CAPTURE(name_of(kind));
+    counted m({});
+    std::latch inside(1), go(1);
+    does = [&] {
+      inside.count_down();
+      go.wait();
+      raise(kind, "the op failed");
+    };
+    session s{m.g};
+    queue_runner runner(m.q, {m.g.add(given, nullptr, 0)}, {.queue_closed_exception_types = {status::not_found}});
+    any_coordinator coord;
+    auto threads = runner.create_threads(s, &coord, true);
+    inside.wait();
+    coord.request_stop();
+    threads[1].join();  // the cancel op has run
+    go.count_down();
+    coord.join();
+    CHECK(coord.suppressed().size() == (kind == status::data_loss ? 1 : 0));
+  }
 }
 
 TEST_CASE(

@@ -628,6 +628,30 @@ TEST_CASE("the end of the input is saved, an error is not") {
   }
 }
 
+TEST_CASE("the body's own error is raised also behind a stop without one, and the session is closed") {
+  for (const char* by : {"request_stop", "stop", "request_stop, and a thread that runs on"}) {
+    CAPTURE(by);
+    model m;
+    const value step = create_global_step(m.g), next = assign_add(step, m.g.constant(1, int64));
+    session_supervisor sv(m.g, sessions_of(m.g), m.in({.stop_grace_secs = 0}));
+    registration runs_on;
+    auto sess = sv.managed_session();
+    CHECK(refusal<data_loss>([&] {
+            sess.within([&] {
+              sess.run(next);
+              if (says(by, "thread")) runs_on = sv.coord().register_thread("runs on");
+              if (says(by, "request"))
+                sv.request_stop();
+              else
+                sv.stop();  // saves step 1
+              raise(status::data_loss, "a bad record");
+            });
+          }) == "a bad record");
+    CHECK(sess.raw_session().is_closed());
+    CHECK(says(m.at.checkpoints().back(), says(by, "request") ? "model-0" : "model-1"));
+  }
+}
+
 TEST_CASE("services in the step: behind the first run that finds one due, of the state after it") {
   model m;
   testing::hand_tasks hand;
@@ -673,6 +697,31 @@ TEST_CASE("services on threads, and a loop of one's own: time is turned, and a s
   }
   CHECK(says(m.at.checkpoints()[1], "model-1"));
   CHECK(told(m.at.events()) == "version graph meta START CHECKPOINT CHECKPOINT@1 STOP");
+}
+
+TEST_CASE("a checkpoint that is under way when the grace is over is saved, though its events have no file any more") {
+  model m;
+  testing::hand_tasks hand;
+  session_resources box(hand.tasks());
+  const value step = create_global_step(m.g), next = assign_add(step, m.g.constant(1, int64));
+  session_supervisor sv(m.g, sessions_of(m.g, shared_resources(box)),
+                        m.in({.save_summaries_secs = 0,
+                              .save_model_secs = 20,
+                              .stop_grace_secs = 0,
+                              .services = service_place::threads,
+                              .tasks = hand.tasks()}));
+  const auto sess = sv.prepare_or_wait_for_session();
+  hand.settle();
+  sess->run(next);
+  {
+    const auto still = sess->pause_runs();
+    hand.advance(20);  // the save waits for its turn
+    sv.stop({.ignore_live_threads = true});
+  }
+  hand.settle();
+  CHECK(says(m.at.checkpoints().back(), "model-1"));
+  CHECK(sv.coord().suppressed().empty());
+  CHECK(told(m.at.events()) == "version graph meta START CHECKPOINT STOP");
 }
 
 TEST_CASE("a second session without a stop: its services are the only ones, and the program's loops go on") {

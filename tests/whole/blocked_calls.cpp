@@ -102,6 +102,28 @@ TEST_CASE(
     }
 }
 
+TEST_CASE("closing or aborting all sessions: what the wait of one leaves serves no wait of another") {
+  for (const bool aborts : {false, true})
+    for (const bool first : {false, true}) {
+      CAPTURE(aborts);
+      CAPTURE(first);
+      queued m;
+      session<cpu<fast>, shared_resources> other{m.g, shared_resources(m.box)};
+      m.fill();
+      const any_queue in = m.q.in(m.s);
+      base_session &one = m.s, &two = other;
+      waiting_call puts(m.hand, [&] { (first ? one : two).run(m.put); });
+      waiting_call closes(m.hand, [&] { (first ? two : one).run(m.runner.close_op()); });
+      if (aborts)
+        m.box.abort_sessions("enough");
+      else
+        m.box.close_sessions("enough");
+      CHECK(puts.ended() == (aborts ? "aborted" : "cancelled"));
+      CHECK(closes.ended() == (aborts ? "aborted" : "cancelled"));
+      CHECK_FALSE(in.is_closed());
+    }
+}
+
 TEST_CASE("closing one session leaves another's waits alone") {
   queued m;
   session<cpu<fast>, shared_resources> other{m.g, shared_resources(m.box)};

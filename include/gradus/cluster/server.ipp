@@ -138,14 +138,15 @@ GRADUS_BODY void server::start() {
 GRADUS_BODY void server::stop() {
   const std::string why = text("the server \"", target(), "\" was stopped");
   std::vector<std::shared_ptr<session_resources>> all;
+  std::shared_ptr<detail::task_network> network;
   {
     const std::lock_guard lock(mutex_);
     state_ = stopped;
-    all = all_resources();
+    all = all_resources(), network = network_;
     changed_.notify_all();  // under the mutex, since the caller of join may destroy the server
   }
   for (const auto& r : all) r->close_sessions(why);
-  if (network_ != nullptr) network_->server_stopped();
+  if (network != nullptr) network->server_stopped();
 }
 
 GRADUS_BODY void server::join() const {

@@ -111,7 +111,7 @@ private:
   void work();
   void sweep();
   void make(job& j);
-  void drop(const std::shared_ptr<served>& s);
+  void drop(const std::vector<std::shared_ptr<served>>& all);
   std::vector<std::byte> answer_to(job& j, std::uint64_t& code);
   void say(std::uint32_t node, const message_head& of, std::uint64_t code, std::span<const std::byte> said = {},
            std::span<const std::span<const std::byte>> tensors = {});

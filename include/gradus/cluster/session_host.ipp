@@ -51,7 +51,7 @@ GRADUS_BODY session_host::~session_host() {
     crew.swap(crew_);
     changed_.notify_all();
   }
-  for (const auto& s : all) drop(s);
+  drop(all);
   crew.clear();
   sweeper_ = {};
   constexpr double last_words_secs = 2;
@@ -146,6 +146,7 @@ GRADUS_BODY void session_host::note(std::uint32_t node, const message_head& h) {
       } else if (op == session_op::received) {
         bytes_ -= std::exchange(c->second->bytes, 0);
         c->second->answer = {};
+        if (c->second->state == call::at_work) stopped = c->second;  // its client has given it up
         c->second->state = call::gone;
         for (auto i = calls.find(s->second->done + 1); i != calls.end() && i->second->state == call::gone;
              i = calls.find(s->second->done + 1))
@@ -271,26 +272,34 @@ GRADUS_BODY void session_host::sweep() {
       c = clients_.erase(c);
     }
     lock.unlock();
-    for (const auto& s : silent) drop(s);
+    drop(silent);
     silent.clear();
     lock.lock();
   }
 }
 
-// Ends the waits of a session; calls of it that are still under way end soon.
-GRADUS_BODY void session_host::drop(const std::shared_ptr<served>& s) {
+// Ends the waits of these sessions; calls of them that are still under way end soon. All sessions are marked as closed
+// before the first wait ends, since a call that ends may let the next one in its queue be served.
+GRADUS_BODY void session_host::drop(const std::vector<std::shared_ptr<served>>& all) {
   std::vector<std::shared_ptr<call>> calls;
   {
     const std::lock_guard lock(mutex_);
-    s->is_closed = s->is_gone = true;
-    for (const auto& [sequence, c] : s->calls) {
-      bytes_ -= std::exchange(c->bytes, 0);
-      calls.push_back(c);
+    for (const auto& s : all) {
+      s->is_closed = s->is_gone = true;
+      for (const auto& [sequence, c] : s->calls) {
+        bytes_ -= std::exchange(c->bytes, 0);
+        calls.push_back(c);
+      }
     }
   }
-  for (const auto& c : calls) c->stop.cancel("the session's client is gone");
-  const std::lock_guard opening(s->opening);
-  if (s->session != nullptr) s->session->close();
+  const std::string why = "the session's client is gone";
+  for (const bool closes : {false, true})
+    for (const auto& s : all) {
+      const std::lock_guard opening(s->opening);
+      if (s->session == nullptr) continue;
+      closes ? s->session->close() : s->session->closing().mark(why);
+    }
+  for (const auto& c : calls) c->stop.cancel(why);
 }
 
 GRADUS_BODY void session_host::make(job& j) {

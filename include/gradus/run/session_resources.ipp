@@ -40,15 +40,18 @@ GRADUS_BODY void session_resources::reset() {
   objects_.clear();
 }
 
-// The mutex is held while they are closed, so that no session is destroyed during the call.
+// The mutex is held while they are closed, so that no session is destroyed during the call. All are marked before the
+// first wait ends, since a call that ends may let the next one in its queue be served, which is another session's.
 GRADUS_BODY void session_resources::close_sessions(const std::string& why) {
   const std::lock_guard lock(sessions_mutex_);
   if (closed_.empty()) closed_ = why;
-  for (detail::session_end* const s : sessions_) s->closing.cancel(why);
+  for (detail::session_end* const s : sessions_) s->closing.mark(why);
+  for (detail::session_end* const s : sessions_) s->closing.call();
 }
 GRADUS_BODY void session_resources::abort_sessions(const std::string& why) {
   const std::lock_guard lock(sessions_mutex_);
-  for (detail::session_end* const s : sessions_) s->closing.cancel(why, status::aborted);  // unless it is closed
+  for (detail::session_end* const s : sessions_) s->closing.mark(why, status::aborted);  // unless it is closed
+  for (detail::session_end* const s : sessions_) s->closing.call();
 }
 GRADUS_BODY void session_resources::enter(detail::session_end& s) {
   const std::lock_guard lock(sessions_mutex_);

@@ -37,8 +37,8 @@ GRADUS_BODY any_coordinator::any_coordinator(coordinator_options options, gradus
 GRADUS_BODY void any_coordinator::request_stop(std::exception_ptr error) { stop_by(std::move(error), true); }
 
 // Once the mutex is free, a thread that waited may destroy the coordinator, hence the copy of state_. The cancellation
-// ends waiting calls before the threads are notified, so that a waiting call ends by the stop, whatever those threads
-// then close.
+// is marked together with the stop, so that a call that waits ends by the stop, whatever a thread that sees the stop
+// then closes.
 GRADUS_BODY void any_coordinator::stop_by(std::exception_ptr error, bool raises_after_join) {
   if (is_clean(error)) error = nullptr;
   const auto state = state_;
@@ -53,9 +53,10 @@ GRADUS_BODY void any_coordinator::stop_by(std::exception_ptr error, bool raises_
       state->stop = true;
       error = nullptr;
       stops = state->stopping;
+      stops->mark("a stop was requested", status::out_of_range);
     }
   }
-  if (stops != nullptr) stops->cancel("a stop was requested", status::out_of_range);
+  if (stops != nullptr) stops->call();
   {
     const std::lock_guard lock(state->mutex);
     state->changed.notify_all();

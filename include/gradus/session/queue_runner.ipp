@@ -19,11 +19,15 @@ struct queue_runner::made {
   std::mutex mutex;
   std::vector<std::exception_ptr> raised;
 
-  bool is_closed_type(const std::exception_ptr& e) const {
+  // Returns whether the error says that the queue was closed: it is of one of the closed types or, after a stop, what a
+  // stopped call raises, or what one raises that finds the queue closed by the cancel op.
+  bool is_end(const std::exception_ptr& e, const cancellation* stops) const {
     try {
       std::rethrow_exception(e);
     } catch (const error& known) {
-      return std::find(closed_types.begin(), closed_types.end(), known.kind()) != closed_types.end();
+      if (std::find(closed_types.begin(), closed_types.end(), known.kind()) != closed_types.end()) return true;
+      return stops != nullptr && stops->is_cancelled() &&
+             (known.kind() == stops->kind() || known.kind() == status::cancelled);
     } catch (...) {
       return false;
     }
@@ -49,7 +53,7 @@ struct queue_runner::made {
       while (coord == nullptr || !coord->should_stop()) s.run(op, {}, {.stop = stops});
     } catch (...) {
       const std::exception_ptr e = std::current_exception();
-      if (is_closed_type(e) || (stops != nullptr && stops->is_cancelled())) {
+      if (is_end(e, stops)) {
         if (one_less(s)) run_quietly(s, close_op);
         return;
       }
@@ -109,8 +113,8 @@ GRADUS_BODY std::vector<coordinated_thread> queue_runner::create_threads(base_se
   }
   const task_system tasks = coord != nullptr ? coord->tasks() : s.resources().tasks();
   std::vector<coordinated_thread> threads;
-  // A thread may wait in another queue, which nobody closes, so `stops` ends it. `stops` is cancelled after the cancel
-  // op has run, so that the calls that wait in this queue are ended by the cancel op.
+  // A thread may wait in another queue, which nobody closes, so `stops` ends it. `stops` is marked before the cancel op
+  // runs, so that a thread that the cancel op ends knows why.
   const auto stops = coord != nullptr ? std::make_shared<cancellation>() : nullptr;
   for (const value& op : m.enqueue_ops)
     threads.emplace_back("queue runner", text(m.name, "/", m.g->name_of(op.id)), coord, tasks,
@@ -119,8 +123,9 @@ GRADUS_BODY std::vector<coordinated_thread> queue_runner::create_threads(base_se
     threads.emplace_back("queue runner", text(m.name, "/close_on_stop"), coord, tasks,
                          [keeps = made_, &s, coord, stops] {
                            coord->wait_for_stop();
+                           stops->mark("a stop was requested", status::out_of_range);
                            made::run_quietly(s, keeps->cancel_op);
-                           stops->cancel("a stop was requested", status::out_of_range);
+                           stops->call();
                          });
   std::size_t begun = 0;
   try {

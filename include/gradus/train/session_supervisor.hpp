@@ -28,8 +28,10 @@
 #pragma once
 #include "../base/build.hpp"
 
+#include <atomic>
 #include <concepts>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <initializer_list>
 #include <memory>
@@ -120,17 +122,21 @@ public:
     return run_result(run(std::span(&f, 1), std::span(feeds.begin(), feeds.size()), o, meta));
   }
   // Runs the body, then ends the block: the body's error stops the supervisor and is raised, unless an error of a
-  // thread came first; an out_of_range stops it and is not raised.
+  // thread came first; an out_of_range stops it and is not raised. TensorFlow differs: there an error of the body is
+  // lost if a stop without an error came before it.
   template <std::invocable Body>
   void within(Body body) {
+    std::exception_ptr own;
     try {
       body();
     } catch (const out_of_range&) {  // the end of the input
       ended_by(std::current_exception(), false);
     } catch (...) {
-      ended_by(std::current_exception(), true);
+      own = std::current_exception();
+      ended_by(own, true);
     }
     finish();
+    if (own) std::rethrow_exception(own);
   }
   // Returns the session whose runs call no services.
   base_session& raw_session() const { return *session_; }
@@ -245,7 +251,8 @@ private:
   std::shared_ptr<detail::any_saver> saver_;
   std::shared_ptr<const gradus::session_manager> manager_;
   std::shared_ptr<detail::any_summary_writer> summary_writer_;
-  bool writes_graph_ = true, writer_is_open_ = true, restored_ = false;
+  bool writes_graph_ = true, restored_ = false;
+  std::atomic<bool> writer_is_open_ = true;
   double rate_since_ = 0;
   std::int64_t rate_step_ = 0, saved_step_ = -1;
   std::weak_ptr<base_session> managed_;  // whose last checkpoint a stop makes

@@ -137,7 +137,7 @@ GRADUS_BODY std::shared_ptr<base_session> session_supervisor::prepare(std::strin
   release();
   if (will_save && o_.is_chief) hold();  // before it restores what another run may be about to replace
   saved_step_ = -1;
-  if (summary_writer_ != nullptr && !std::exchange(writer_is_open_, true)) summary_writer_->reopen();
+  if (summary_writer_ != nullptr && !writer_is_open_.exchange(true)) summary_writer_->reopen();
   const session_factory open = [&, name = std::string(master)] {
     if (o_.connect) return o_.connect(name, open_);
     return in_process<>().connect(parse_master(name), open_);
@@ -203,19 +203,27 @@ GRADUS_BODY void session_supervisor::tick_summary(base_session& sess) {
                                global_step_ ? detail::step_in(results[results.size() - 1]) : 0);
 }
 GRADUS_BODY void session_supervisor::tick_checkpoint(base_session& sess) {
-  const bool writes = summary_writer_ != nullptr && writer_is_open_;  // a block may go on after a stop
+  // A block may go on after a stop, which closes the writer, and a thread whose grace is over saves meanwhile.
+  const auto write = [this](auto what) {
+    if (summary_writer_ == nullptr || !writer_is_open_) return;
+    try {
+      what(*summary_writer_);
+    } catch (const failed_precondition&) {
+      if (writer_is_open_) throw;
+    }
+  };
   std::int64_t step = 0;
   {
     const auto still = sess.pause_runs();
     if (global_step_) step = detail::step_in(sess.variable(g_->name_of(global_step_.id)));
     state_list list;
     sess.remembers(list);
-    if (writes) summary_writer_->flush();  // events up to a checkpoint are on file before it is
+    write([](auto& w) { w.flush(); });  // events up to a checkpoint are on file before it is
     const auto rank = saved_step_ < 0 ? saver_->rank_of(save_path(), step) : std::nullopt;  // what was restored
     saver_->save(list, save_path(), step, {}, rank);
     saved_step_ = step;
   }
-  if (writes) summary_writer_->add_session_log(session_log_status::checkpoint, step, save_path());
+  write([&](auto& w) { w.add_session_log(session_log_status::checkpoint, step, save_path()); });
 }
 
 GRADUS_BODY std::vector<session_supervisor::periodic> session_supervisor::standard_services() const {
@@ -402,7 +410,7 @@ GRADUS_BODY run_results managed_graph_session::run(std::span<const fetch> fetche
 
 GRADUS_BODY void managed_graph_session::ended_by(std::exception_ptr e, bool is_failure) {
   failed_ = is_failure;
-  sv_->coord_.request_stop(std::move(e));
+  sv_->coord_.stop_on_exception([&] { std::rethrow_exception(e); });  // raises nothing if the body has called `stop`
 }
 
 GRADUS_BODY void managed_graph_session::finish() {
@@ -421,7 +429,8 @@ GRADUS_BODY void managed_graph_session::finish() {
   } const last{this};
   if (failed_) sv_->managed_.reset();
   const bool saves = sv_->o_.save_on_stop && !failed_ && session_ != nullptr && sv_->is_chief();
-  sv_->stop({.close_summary_writer = o_.close_summary_writer}, saves ? session_.get() : nullptr);
+  sv_->stop({.close_summary_writer = o_.close_summary_writer, .ignore_live_threads = failed_},
+            saves ? session_.get() : nullptr);
 }
 
 }  // namespace gradus

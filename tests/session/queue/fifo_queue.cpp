@@ -318,6 +318,24 @@ TEST_CASE(
   CHECK(dequeue_rows<float>(q, 2) == list{3, 4});
 }
 
+TEST_CASE("F17 a call that is cancelled ends by that, also if the queue is closed before it hears of it") {
+  fifo_queue q = floats(1);
+  cancellation stop;
+  q.enqueue(1.0F);
+  queue_call enqueue([&] { enqueue_rows<float>(q, {2}, {.stop = &stop}); });
+  until_pending(q, 1, 0);
+  queue_call close([&] { q.close(false, {.stop = &stop}); });
+  until_pending(q, 2, 0);
+  queue_call dropped([&] { q.enqueue(3.0F); });
+  until_pending(q, 3, 0);
+  const cancellation::link closes_first(stop, [&] { q.close(true); });
+  stop.cancel("a stop was requested", status::out_of_range);
+  CHECK(enqueue.join() == status::out_of_range);
+  CHECK(close.join() == status::out_of_range);
+  CHECK(dropped.join() == status::cancelled);
+  CHECK(q.is_closed());
+}
+
 TEST_CASE("F17 what a cancelled dequeue_many had gathered serves who waits behind it") {
   fifo_queue q = floats(4);
   cancellation closing;

@@ -150,7 +150,10 @@ GRADUS_BODY void queue_core::close(bool cancel_pending_enqueues, const blocking_
     turn t(*this);
     closed_ = true;
     while (attempt* first = enqueues_.first)
-      end(t, *first, first->kind == attempt::closing ? outcome::closed_before : outcome::dropped);
+      end(t, *first,
+          first->is_cancelled()             ? outcome::cancelled
+          : first->kind == attempt::closing ? outcome::closed_before
+                                            : outcome::dropped);
     serve(t);
     return;
   }
