@@ -45,7 +45,7 @@ struct net {
     return all;
   }
 };
-constexpr protocol_message ask(std::uint32_t from, std::uint32_t to, std::uint64_t number) {
+inline protocol_message ask(std::uint32_t from, std::uint32_t to, std::uint64_t number) {
   return {message_kind::ask, from, to, 7, number, 0, {}, {}};
 }
 }  // namespace

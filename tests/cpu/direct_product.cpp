@@ -58,6 +58,31 @@ TEST_CASE("tiles give the product of operands in place and of packed ones, at dr
   }
 }
 
+TEST_CASE("few terms and many columns, packed in runs of whole registers") {
+  for (const std::int64_t k : {1, 2, 3})
+    for (const std::int64_t n : {681, 1361, 2721, 2731, 5470})
+      for (const bool turned : {false, true}) {
+        product p{5, k, n, false, turned};
+        CAPTURE(k);
+        CAPTURE(n);
+        direct{p.work()}.run<0, 0, false>(as_is{});
+        CHECK(p.is_near());
+      }
+}
+
+TEST_CASE("a share of a row's columns that is a single one has the numbers of the whole row") {
+  for (const std::int64_t n : {3, 5, 9, 17})
+    for (const std::int64_t k : {1, 7, 20, 64, 131}) {
+      product whole{1, k, n, false, false}, part{1, k, n, false, false};
+      direct{whole.work()}.run_all_dots(as_is{});
+      CHECK(whole.is_near());
+      for (std::int64_t j = 0; j < n; ++j) direct{part.work().part(0, 1, j, j + 1)}.run_all_dots(as_is{});
+      CHECK(part.c == whole.c);
+      direct{part.work().part(0, 1, n - 1, n)}.run_dots<true>(as_is{});
+      CHECK(part.c == whole.c);
+    }
+}
+
 TEST_CASE("dots give a column, and a row of few, of either order of each operand") {
   for (const bool ta : {false, true})
     for (const bool tb : {false, true})

@@ -109,6 +109,18 @@ TEST_CASE("what fusion makes of a gather and a sum gives the sum, and says which
                        invalid_argument);
 }
 
+TEST_CASE("a table without rows has no row to add, as it has none to gather") {
+  graph g;
+  const value table = g.placeholder("table", {0, 2}), ids = g.placeholder("ids", {batch, 2}, int32),
+              w = g.placeholder("w", {batch, 2, 1});
+  g.add_output(output::fetch, "y", reduce_sum(gather(table, ids) * w, {1}));
+  graph f = fuse(parts_of(g));
+  const value y{&f, f.nodes.count - 1};
+  std::map<int, kernel_test::bytes> feeds{
+      {0, {}}, {1, to_bytes<std::int32_t>({0, 0, 1, 0})}, {2, to_bytes<float>({1, 1, 1, 1})}};
+  CHECK_THROWS_AS(kernel_test::run(gather_ops{}, f, y, 2, feeds), invalid_argument);
+}
+
 TEST_CASE("rows_to_dense adds rows in order of arrival") {
   graph g;
   const value values = g.placeholder("values", {batch, 5}), ids = g.placeholder("ids", {batch}, int64);

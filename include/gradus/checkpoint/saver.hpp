@@ -75,9 +75,9 @@ class any_saver {
 public:
   any_saver(saver_options options, any_codec codec, any_file_system fs, any_clock clock);
   any_saver(const any_saver&);
-  any_saver(any_saver&&);
+  any_saver(any_saver&&) noexcept;
   any_saver& operator=(const any_saver&);
-  any_saver& operator=(any_saver&&);
+  any_saver& operator=(any_saver&&) noexcept;
   ~any_saver();
 
   // Writes the checkpoint of `step`, and replaces the one of that step in the list. The last part of the path `prefix`

@@ -25,9 +25,9 @@ GRADUS_BODY void pass_warning(std::string_view line, const std::function<void(st
 }
 
 GRADUS_BODY any_saver::any_saver(const any_saver&) = default;
-GRADUS_BODY any_saver::any_saver(any_saver&&) = default;
+GRADUS_BODY any_saver::any_saver(any_saver&&) noexcept = default;
 GRADUS_BODY any_saver& any_saver::operator=(const any_saver&) = default;
-GRADUS_BODY any_saver& any_saver::operator=(any_saver&&) = default;
+GRADUS_BODY any_saver& any_saver::operator=(any_saver&&) noexcept = default;
 GRADUS_BODY any_saver::~any_saver() = default;
 
 [[noreturn]] GRADUS_BODY void raise_not_saved(std::int64_t step, const file_problem& p) {

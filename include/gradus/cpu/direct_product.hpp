@@ -59,12 +59,15 @@ struct direct_product {
   template <class Number>
   [[gnu::noinline]] static void shared_dots(T* to, const T* x, const T* y, std::int64_t stride, std::int64_t k,
                                             std::size_t count);
+  // Returns whether this is a product of a single column. A share of a row's columns may be a single one as well, whose
+  // numbers are not adjacent.
+  bool is_column() const { return g.n == 1 && (g.b.transposed || g.b.stride == 1); }
   // Computes a product whose sums are dots. The numbers along k are adjacent in one operand at least; in the other,
   // they, its rows or its columns are. Columns is g.n where that is known, else 0.
   template <bool Inlined, std::int64_t Columns = 0, class E>
   GRADUS_INLINE void run_dots(const E& e) const {
     const T *a = g.a.at, *b = g.b.at;
-    const bool column = Columns > 0 ? Columns == 1 : g.n == 1;  // compilers leave out what a constant excludes
+    const bool column = Columns > 0 ? Columns == 1 : is_column();  // compilers leave out what a constant excludes
     if (column && g.a.step() == 1) {
       for (std::int64_t i = 0; i < g.m; ++i) put(dot_of<Inlined>(a + i * g.a.row(), b), i, 0, e);
     } else if (column) {
@@ -92,7 +95,7 @@ struct direct_product {
   template <class E>
   [[gnu::noinline]] void run_all_dots(const E& e) const {
     if constexpr (vectors::possible)
-      if (g.n == 1 || g.b.transposed)
+      if (is_column() || g.b.transposed)
         return vectors::trees(g, [&](T x, std::int64_t i, std::int64_t j) { put(one(x), i, j, e); });
     run_dots<false>(e);
   }
@@ -269,7 +272,8 @@ struct direct_product {
   // Computes such a product row by row, so that the result is written in the order of memory.
   [[gnu::noinline]] void shallow(const epilogue_call<T>& finish) const {
     alignas(64) T packed[static_cast<std::size_t>(depth * 2 * width)];
-    const std::int64_t most = g.b.transposed ? depth * 2 * width / vectors::most_terms : g.n;
+    // Whole registers of columns, so that the packed ones fit.
+    const std::int64_t most = g.b.transposed ? depth * 2 / vectors::most_terms * width : g.n;
     for (std::int64_t j = 0; j < g.n; j += most) {
       matrix_product<T> some = g.part(0, g.m, j, g.n - j < most ? g.n : j + most);
       if (g.b.transposed) {

@@ -129,7 +129,8 @@ struct op_kernel<&cards::gathered_sum> {
       dispatch_type<2, std::int32_t, std::int64_t>(s, [&]<class Index>() {
         using N = detail::pack<T, A>;
         constexpr std::int64_t one = N::width, together = 4 * one;
-        const std::int64_t each = s.dim(1), width = s.dim(2), rows = s.dim(3);
+        const std::int64_t each = s.dim(1), width = s.dim(2);
+        const std::int64_t rows = s.raw(3) == 0 ? 0 : s.dim(3);  // no rows are no rows of the batch
         const index_range mine = s.share(s.dim(0));
         const T *const table = at<T>(a, 1), *const weights = at<T>(a, 3);
         const Index* const listed = at<Index>(a, 2);

@@ -29,7 +29,7 @@ struct matrix_operand {
 // This epilogue changes nothing. An epilogue is called once for every number of the result, a register of numbers of
 // one row at a time, when their sums are complete: e(sums, row, column, count) receives the sums of `row` at columns
 // column ... column + count - 1; count is less than N::width at the end of a row. What it returns is stored. N may be a
-// lane.
+// lane. The epilogue is copied, and may be called once the sums of more rows lie in the result.
 struct as_is {
   template <class N>
   GRADUS_INLINE N operator()(N sums, std::int64_t, std::int64_t, std::size_t) const {
@@ -67,7 +67,7 @@ struct epilogue_call {
   // Calls the epilogue for registers of numbers of N, wherever the part has as many.
   template <class N, class E>
   static epilogue_call of(const E& e) {
-    if constexpr (std::is_base_of_v<as_is, E>)
+    if constexpr (std::is_same_v<E, as_is> || requires(const E& some) { some.stored(0, 0, 0, 0); })
       return {};
     else
       return {

@@ -82,7 +82,8 @@ struct vector_products {
   // Computes all the trees of a column, or of a row of op(b) transposed: put(sum, row, column).
   template <class Put>
   static void trees(const matrix_product<T>& g, const Put& put) {
-    const bool column = g.n == 1, along = column ? !g.a.transposed : g.b.transposed;
+    const bool column = g.n == 1 && (g.b.transposed || g.b.stride == 1),
+               along = column ? !g.a.transposed : g.b.transposed;
     const matrix_operand<T>& y = column ? g.a : g.b;
     const T* const x = column ? g.b.at : g.a.at;
     const std::int64_t sums = column ? g.m : g.n, parts = (sums + most_trees - 1) / most_trees;

@@ -80,7 +80,7 @@ template <class... Policies>
 const run_config* given_config(const Policies&... policies) {
   const run_config* found = nullptr;
   const auto look = [&found](const auto& policy) {
-    if constexpr (std::is_same_v<decltype(policy), const run_config&>) found = &policy;
+    if constexpr (std::is_base_of_v<run_config, std::remove_cvref_t<decltype(policy)>>) found = &policy;
   };
   (look(policies), ...);
   return found;

@@ -70,13 +70,19 @@ GRADUS_BODY void predicted_model::load(const runnable& r, const predictor_option
     const opened_files file = files.read(plain->path, 1);
     for (const record& r : file.result().content.records) names.insert(r.name);
     bool any = false;
+    std::string without;
     const state_list list = list_of([&](const std::string& name) {
       for (const std::string_view average : averages)
         if (names.contains(text(name, average))) return any = true, text(name, average);
+      without += text(without.empty() ? "\"" : ", \"", name, '"');
       return name;
     });
     if (!any) return std::nullopt;
-    return files.restore(list, plain->path, how);
+    restored mixed = files.restore(list, plain->path, how);
+    if (!without.empty())
+      mixed.warning += text(mixed.warning.empty() ? "" : "; ", "the checkpoint has no average of ", without,
+                            ", which are read themselves, as training evaluates groups of a multi without one");
+    return mixed;
   };
   const auto found = [&] {
     try {
@@ -89,7 +95,7 @@ GRADUS_BODY void predicted_model::load(const runnable& r, const predictor_option
           }
         try {
           if (const auto mixed = restore_mixed()) return mixed;
-        } catch (const error&) {
+        } catch (const not_found&) {
         }
       }
       throw;
