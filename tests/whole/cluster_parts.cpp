@@ -96,10 +96,11 @@ TEST_CASE("an asynchronous update of parts is that of one process, where one wor
   CHECK(run_files::difference(trained(place / "parts"), trained(place / "alone")) == "");
 }
 
-TEST_CASE("in virtual time, with lost messages and workers that crash, they end with the same bits") {
+TEST_CASE(
+    "in virtual time, with lost messages, and workers and parameter servers that crash, they end with the same bits") {
   const temp_dir place;
   alone(place / "1", 1), alone(place / "2", 2);
-  std::uint64_t crashes = 0;
+  std::uint64_t crashes = 0, ps_crashes = 0;
   for (const std::uint64_t seed : {1, 2, 3}) {
     CAPTURE(seed);
     simulated c{.seed = seed,
@@ -107,13 +108,15 @@ TEST_CASE("in virtual time, with lost messages and workers that crash, they end 
                 .workers = static_cast<int>(1 + seed / 2 % 2),
                 .faults = simulated_faults::drawn(seed),
                 .most_secs = 600};
-    c.faults.crashes += 2;
+    c.faults.crashes += 2, c.faults.ps_crashes += 2;
     const std::string dir = place / text("seed-", seed);
-    crashes += together(c, dir).counts.crashes;
+    const simulated_counts counts = together(c, dir).counts;
+    crashes += counts.crashes, ps_crashes += counts.ps_crashes;
     CHECK(trained(dir).step == steps);
     CHECK(run_files::difference(trained(dir), trained(place / text(c.workers))) == "");
   }
   CHECK(crashes != 0);
+  CHECK(ps_crashes != 0);
 }
 
 TEST_CASE("a checkpoint has whole variables: it opens with any number of parameter servers, and in one process") {

@@ -128,7 +128,9 @@ private:
     }
     const auto one = std::make_shared<pooled_frame>(pool_, n);
     gather_to(one->memory.data());
-    const received_frame f{one->memory.bytes(), one};
+    // A small frame does not hold much memory of a larger one.
+    const bool fits = one->memory.room() <= n + n / 4;
+    const received_frame f{one->memory.bytes(), fits ? one : nullptr};
     s.was_read(&f);
   }
   // Each slice is given back as soon as it is copied, so that a large message is not twice in memory.

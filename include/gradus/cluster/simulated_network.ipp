@@ -257,10 +257,13 @@ GRADUS_BODY void simulated_network::lose(std::uint32_t number, const std::string
        });
   }
 }
+// An error of a task is that of a cluster that is lost, as long as one of its tasks has not begun again after the loss
+// of a parameter server. A worker that is down alone is no such loss.
 GRADUS_BODY bool simulated_network::ends_by(const error& e, std::uint32_t number) {
   if (has_ended_ || program_.survives()) return false;
-  for (const node_state& n : nodes_) {
-    bool is_behind = n.is_gone();
+  for (std::uint32_t i = 0; i < nodes_.size(); ++i) {
+    const node_state& n = nodes_[i];
+    bool is_behind = n.is_lost || (n.is_down && !shape_.is_worker(i));
     for (std::uint32_t k = 0; k < shape_.shards; ++k)
       is_behind = is_behind || (n.met[k] != 0 && n.met[k] != nodes_[k].process);
     if (is_behind) return lose(number, e.what()), true;

@@ -68,7 +68,7 @@ GRADUS_BODY std::vector<const store_variable*> variables_on(std::uint32_t shard,
 
 GRADUS_BODY void raise_not_finite_there(const store_variable& v, std::int64_t step) {
   raise(status::invalid_argument,
-        text("the gradient of \"", v.name, "\", on shard ", v.shard,
+        text("the gradient of \"", v.known_as(), "\", on shard ", v.shard,
              ", is not finite, or its squares have no room, in the step after step ", step,
              "; nothing was updated. Lower the learning rate, clip gradients, or look at this batch"));
 }
@@ -77,7 +77,8 @@ GRADUS_BODY void check_variables(std::span<const store_variable> variables) {
   std::set<std::string_view> names;
   std::string_view whole;  // of the variable before, and the row behind it there
   std::int64_t next_row = 0;
-  for (const store_variable& v : variables) {
+  for (std::size_t i = 0; i < variables.size(); ++i) {
+    const store_variable& v = variables[i];
     const char* problem = nullptr;
     if (v.type != float32 && v.type != float64) problem = "a shard keeps float32 and float64";
     if (v.name.empty() || v.name[0] == own_state_mark)
@@ -89,6 +90,13 @@ GRADUS_BODY void check_variables(std::span<const store_variable> variables) {
     if (v.first_row != next_row || (v.is_part() && (v.dims.rank == 0 || v.whole_dims.rank != v.dims.rank)))
       problem = "it does not follow the part before it";
     if (v.is_part()) next_row += v.dims[0];
+    for (int d = 1; v.is_part() && d < v.dims.rank && problem == nullptr; ++d)
+      if (v.dims[d] != v.whole_dims[d]) problem = "its extents are not those of the whole variable";
+    const bool is_last = i + 1 == variables.size() || variables[i + 1].whole != v.whole;
+    if (v.is_part() && is_last && problem == nullptr && next_row != v.whole_dims[0])
+      problem = "the parts of its variable have other rows than the whole";
+    if (v.all_rows && (!v.is_part() || !v.takes_rows || v.first_row != 0))
+      problem = "only the first part of a table gets the rows of all";
     if (problem != nullptr)
       raise(status::invalid_argument, text("\"", v.name, "\", ", name_of(v.type), ' ', to_text(v.dims), ": ", problem));
   }

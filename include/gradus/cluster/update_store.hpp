@@ -395,7 +395,7 @@ private:
       const auto look = [&](std::string_view name, const auto* values, std::size_t n) {
         if (name != v.name) return;
         if (const std::size_t at = first_not_finite(values, n); at != n)
-          raise_not_finite(0, name, static_cast<double>(values[at]), step);
+          raise_not_finite(0, v.known_as(), static_cast<double>(values[at]), step);
       };
       if (v.all_rows) {
         const auto here = static_cast<std::size_t>(std::find(about_.begin(), about_.end(), &v) - about_.begin());

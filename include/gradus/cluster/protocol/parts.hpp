@@ -1,6 +1,7 @@
 // part_memory keeps the parts of updates on a shard until they are decided, each in memory of its own, since the
 // message that brought it is gone by then. Lent memory, and what has a keeper, is not copied. Memory is used again, so
-// after the first updates none is allocated.
+// after the first updates none is allocated, but for pieces that came ahead in small frames: theirs goes with the
+// update.
 #pragma once
 #include "../../base/build.hpp"
 
