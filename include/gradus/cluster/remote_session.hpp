@@ -73,8 +73,8 @@ private:
                              cancellation* stop = nullptr) const;
   detail::answered_call call_with(detail::session_op op, std::uint64_t seed, std::span<const fetch> fetches,
                                   std::span<const feed> feeds, const run_options& o, bool traced) const;
-  void send_changes() const;
-  void send_changes_first() const;
+  void send_changes(cancellation* stop = nullptr) const;
+  void send_changes_first(cancellation* stop) const;
 
   detail::run_lease lease_of(std::span<const fetch> fetches, std::span<const feed> feeds, const run_options& o,
                              run_metadata* meta) override;

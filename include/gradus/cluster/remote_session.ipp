@@ -92,7 +92,7 @@ GRADUS_BODY detail::answered_call remote_session::call(detail::session_op op, st
 GRADUS_BODY detail::answered_call remote_session::call_with(detail::session_op op, std::uint64_t seed,
                                                             std::span<const fetch> fetches, std::span<const feed> feeds,
                                                             const run_options& o, bool traced) const {
-  send_changes();
+  send_changes(o.stop);
   detail::run_call said;
   said.seed = seed;
   for (const fetch& f : fetches) said.fetches.push_back(node_of(f));
@@ -124,7 +124,7 @@ GRADUS_BODY void remote_session::start_variables(std::uint64_t seed, std::span<c
 
 GRADUS_BODY void remote_session::look(std::span<const std::string_view> names) const {
   const std::lock_guard alone(exchange_);
-  send_changes_first();
+  send_changes_first(nullptr);
   detail::names_call said;
   std::vector<std::size_t> which;
   for (std::size_t i = 0; i < variables().size(); ++i) {
@@ -142,6 +142,11 @@ GRADUS_BODY void remote_session::look(std::span<const std::string_view> names) c
   const std::lock_guard lock(mirror_);
   for (std::size_t k = 0; k < which.size(); ++k) {
     detail::resource_variable& v = *variables()[which[k]];
+    // What was written here since the changes were sent is newer than the server's value.
+    if (detail::crc_of(v) != known_[which[k]].crc || v.initialized != known_[which[k]].has_value) {
+      may_differ_ = true;
+      continue;
+    }
     v.initialized = a.said.has_value[k] != 0;
     if (v.initialized) {
       const const_tensor_view from = detail::tensor_of(a.said.results[k], a.frame.tensors[k]);
@@ -160,12 +165,16 @@ GRADUS_BODY void remote_session::will_change(const detail::resource_variable* fo
   for (std::size_t i = 0; for_good != nullptr && i < variables().size(); ++i)
     if (variables()[i] == for_good) handed_out_ = known_[i].handed_out = true;
 }
-GRADUS_BODY void remote_session::send_changes() const {
+GRADUS_BODY void remote_session::send_changes(cancellation* stop) const {
+  {
+    const std::lock_guard lock(mirror_);
+    if (!may_differ_ && !handed_out_) return;  // such a run does not wait for another thread's exchange
+  }
   const std::lock_guard alone(exchange_);
-  send_changes_first();
+  send_changes_first(stop);
 }
 // Called with exchange_ locked.
-GRADUS_BODY void remote_session::send_changes_first() const {
+GRADUS_BODY void remote_session::send_changes_first(cancellation* stop) const {
   detail::write_call said;
   std::vector<std::span<const std::byte>> tensors;
   std::vector<std::pair<std::size_t, known>> before;
@@ -186,7 +195,7 @@ GRADUS_BODY void remote_session::send_changes_first() const {
   }
   if (said.names.empty()) return;
   try {
-    call(detail::session_op::write, detail::bytes_of_said(said), tensors);
+    call(detail::session_op::write, detail::bytes_of_said(said), tensors, stop);
   } catch (...) {  // the server may have the values of before, so the next call sends them again
     const std::lock_guard lock(mirror_);
     for (const auto& [i, then] : before) known_[i].crc = then.crc, known_[i].has_value = then.has_value;

@@ -137,7 +137,7 @@ GRADUS_BODY answered_call session_client::call(session_op op, std::uint64_t sess
       link.reset();
     }
   } unlinks{link, lock};
-  // cancel() holds the mutex of `stop` while it calls links, which take this one.
+  // The link is destroyed without this mutex, which its function takes.
   const auto raise_stop = [&] {
     lock.unlock();
     raise(stop->kind(), stop->reason());

@@ -305,7 +305,19 @@ struct direct_product {
   // Rows and Columns are those of the whole product where they are known, else 0. MayBeLarge is false where the known
   // extents rule a large product out.
   template <std::int64_t Rows, std::int64_t Columns, bool MayBeLarge, class E>
-  [[gnu::noinline]] void run(const E& e) const {  // a kernel whose product may be small stays short
+  void run(const E& e) const {
+    if constexpr (N::width > 1)
+      run_apart<Rows, Columns, MayBeLarge>(e);
+    else
+      run_here<Rows, Columns, MayBeLarge>(e);
+  }
+  // With registers of several numbers this is long, and a kernel whose product may be small stays short without it.
+  template <std::int64_t Rows, std::int64_t Columns, bool MayBeLarge, class E>
+  [[gnu::noinline]] void run_apart(const E& e) const {
+    run_here<Rows, Columns, MayBeLarge>(e);
+  }
+  template <std::int64_t Rows, std::int64_t Columns, bool MayBeLarge, class E>
+  GRADUS_INLINE void run_here(const E& e) const {
     if (g.m == 0 || g.n == 0) return;
     if (g.k == 0) return empty_sums<A>(g, product_into::overwrite, e);
     const auto finish = epilogue_call<T>::template of<N>(e);

@@ -108,12 +108,13 @@ public:
         begin_(o.begin_),
         full_(o.full_),
         ahead_(o.ahead_),
+        left_(o.left_),
         count_(o.count_),
         next_(o.next_) {
     if (o.file_ != nullptr && o.begin_ && !o.full_)
       raise(status::failed_precondition, text("cache: \"", path_, "\" is being written; copy the dataset before"));
     open_file();
-    full_ = full_ && o.full_;  // where the file is of an iteration that `o` has left, the copy leaves it as well
+    full_ = full_ && (o.full_ || !left_);  // where the file may be of an iteration that `o` has left, it is not used
   }
   cached_dataset& operator=(const cached_dataset& o) {
     cached_dataset copy(o);
@@ -210,8 +211,9 @@ public:
       ahead_ = !full;
       return;
     }
+    const bool has_left = left_;
     forget();
-    full_ = full && whole();
+    full_ = (full || (count == 0 && next == 0 && !has_left)) && whole();
     if (!full_ && (count > 0 || full)) {
       start_filling();
       while (count_ < (full ? most : count) && keep_one()) {
@@ -254,6 +256,7 @@ private:
   }
   void forget() {
     if (file_ != nullptr && begin_ && !full_) file_->drop();
+    left_ = left_ || begin_.has_value();
     begin_.reset();
     store_.clear();
     full_ = ahead_ = false, count_ = next_ = 0;
@@ -263,7 +266,7 @@ private:
     const bool more =
         file_ != nullptr ? detail::read_unit(source_, unit_) : store_.take(source_, static_cast<std::size_t>(count_));
     if (!more) {
-      full_ = true;
+      full_ = true, left_ = false;
       if (file_ != nullptr) file_->finish(count_);
       return false;
     }
@@ -281,6 +284,7 @@ private:
   std::optional<std::vector<std::byte>> begin_;  // the source's position then; empty: filling has not begun
   bool full_ = false;
   bool ahead_ = false;  // full, but the end was not given yet: a position before it was restored
+  bool left_ = false;   // an iteration was left, whose elements a file may have in another order
   std::int64_t count_ = 0, next_ = 0;
   datum unit_;
 };

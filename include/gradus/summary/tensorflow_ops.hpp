@@ -257,6 +257,7 @@ inline constexpr tensorflow_absence tensorflow_absences[] = {
     {"NoOp", "it makes no tensor"},
     {"Fused", "a pass made it of several ops; show the graph before it is fused"},
     {"FusedMatMul", "a pass made it of several ops; show the graph before it is fused"},
+    {"GatherSum", "a pass made it of several ops; show the graph before it is fused"},
     {"FusedReduction", "a pass made it of several ops; show the graph before it is fused"},
     {"Conv2DMaxPool", "a pass made it of a convolution and a pool; show the graph before it is fused"},
     {"PooledValues", "a pass made it of a convolution and a pool; show the graph before it is fused"},

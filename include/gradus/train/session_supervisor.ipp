@@ -403,7 +403,15 @@ GRADUS_BODY run_results managed_graph_session::run(std::span<const fetch> fetche
   std::optional<detail::either_cancellation> both;
   if (o.stop != nullptr) both.emplace(*o.stop, *stops);
   mine.stop = both ? both->get() : stops.get();
-  run_results results = session_->run(fetches, feeds, mine, meta);
+  // A call that finds its queue closed by who saw the stop ends as one that the stop has ended.
+  run_results results = [&] {
+    try {
+      return session_->run(fetches, feeds, mine, meta);
+    } catch (const cancelled&) {
+      if (!stops->is_cancelled()) throw;
+      raise(stops->kind(), stops->reason());
+    }
+  }();
   if (in_step_) sv_->serve(*session_);
   return results;
 }
