@@ -154,8 +154,8 @@ struct direct_product {
 
   // Computes the tiles of one column panel. Where the number of rows is known, they are of nearly the same height; else
   // they go from the tallest that fit down to single rows.
-  template <int Registers, bool Part, std::int64_t Rows>
-  static void rows_of(const tile_work<T>& w) {
+  template <int Registers, bool Part, std::int64_t Rows, class E>
+  static void rows_of(const tile_work<T>& w, const E& e) {
     constexpr int most = tile_rows(Registers);
     constexpr std::int64_t tiles_down = (Rows + most - 1) / most;
     constexpr std::int64_t parts =
@@ -171,32 +171,37 @@ struct direct_product {
     tile_work<T> first = w;
     if (known && w.tall == Rows) {
       first.tall = tall_tiles * tall;
-      i = tiles<N, tall, Registers, Part>::down(first, i, as_is{});
+      i = tiles<N, tall, Registers, Part>::down(first, i, e);
     } else if (w.tall >= tall) {
       if constexpr (!known) first.tall = rows_in_tall<tall, less, Registers>(w.tall);
-      i = tiles<N, tall, Registers, Part>::down(first, i, as_is{});
+      i = tiles<N, tall, Registers, Part>::down(first, i, e);
     }
     if constexpr (!known || tall_tiles < tiles_down)
-      if (w.tall > i && w.tall >= less) i = tiles<N, less, Registers, Part>::down(w, i, as_is{});
+      if (w.tall > i && w.tall >= less) i = tiles<N, less, Registers, Part>::down(w, i, e);
     if constexpr (!known && N::width > 1)
-      if (w.tall > i && w.tall >= less / 2) i = tiles<N, less / 2, Registers, Part>::down(w, i, as_is{});
+      if (w.tall > i && w.tall >= less / 2) i = tiles<N, less / 2, Registers, Part>::down(w, i, e);
     if constexpr (tall > 1)
-      if (w.tall > i) tiles<N, 1, Registers, Part>::down(w, i, as_is{});
+      if (w.tall > i) tiles<N, 1, Registers, Part>::down(w, i, e);
   }
   // Returns how many of the rows, at least `tall`, tiles of that height should compute, so that those and tiles of
   // `less` rows take the least time. A tile of fewer than ten sums takes that of ten, because they wait for one
   // another.
   template <int tall, int less, int Registers>
   static std::int64_t rows_in_tall(std::int64_t rows) {
+    if constexpr (N::width == 1) {  // leaves rows for one or two lower tiles if fewer single rows are then left
+      std::int64_t lower = 0;
+      for (int many = 1; many < 3; ++many)
+        if (const std::int64_t rest = rows - many * less; rest >= 0 && rest % tall < (rows - lower) % tall)
+          lower = many * less;
+      return rows - lower;
+    }
     constexpr auto time = [](std::int64_t height) { return height * Registers > 10 ? height * Registers : 10; };
     const std::int64_t most = rows / tall;
     std::int64_t best = rows, least = time(tall) * (most + (rows % tall != 0 ? 1 : 0));  // tiles overlap
-    if constexpr (N::width == 1) best = most * tall, least = time(tall) * most + time(1) * (rows % tall);
     for (std::int64_t talls = most; talls >= 0 && talls + 3 > most; --talls) {
       const std::int64_t rest = rows - talls * tall;
-      const std::int64_t others = N::width == 1 ? time(less) * (rest / less) + time(1) * (rest % less)
-                                                : time(less) * ((rest + less - 1) / less);
-      if (time(tall) * talls + others < least) best = talls * tall, least = time(tall) * talls + others;
+      const std::int64_t all = time(tall) * talls + time(less) * ((rest + less - 1) / less);
+      if (all < least) best = talls * tall, least = all;
     }
     return best;
   }
@@ -206,24 +211,34 @@ struct direct_product {
   }
   // Computes the columns from j on, as many as Registers hold, or `wide` if that is fewer. If Parts, tiles that read
   // parts of registers exist for them.
-  template <int Registers, bool Parts, std::int64_t Rows>
-  void panel(std::int64_t j, std::int64_t wide, const epilogue_call<T>& finish) const {
+  template <int Registers, bool Parts, std::int64_t Rows, class F>
+  void panel(std::int64_t j, std::int64_t wide, const F& finish) const {
     const bool part = wide < Registers * width;
     if (g.b.transposed || (part && !(Parts && reads_parts<N>)) || g.m >= 96)
       return packed_panel<Registers, Rows>(j, wide, finish);
-    rows_in_place<Registers, Parts, Rows>(work(j, wide), part);
-    finish(g.part(0, g.m, j, j + wide));
+    rows_in_place<Registers, Parts, Rows>(work(j, wide), part, in_tiles(finish));
+    finish_part(finish, g.part(0, g.m, j, j + wide));
   }
-  template <int Registers, bool Parts, std::int64_t Rows>
-  GRADUS_INLINE static void rows_in_place(const tile_work<T>& w, bool part) {
+  template <int Registers, bool Parts, std::int64_t Rows, class E>
+  GRADUS_INLINE static void rows_in_place(const tile_work<T>& w, bool part, const E& e) {
     if constexpr (Parts && reads_parts<N>)
-      if (part) return rows_of<Registers, true, Rows>(w);
-    rows_of<Registers, false, Rows>(w);
+      if (part) return rows_of<Registers, true, Rows>(w, e);
+    rows_of<Registers, false, Rows>(w, e);
   }
-  template <int Registers, std::int64_t Rows>
-  [[gnu::noinline]] void packed_panel(std::int64_t j, std::int64_t wide, const epilogue_call<T>& finish) const;
-  template <int Registers, std::int64_t Rows>
-  void packed_columns(std::int64_t j, std::int64_t wide) const {
+  // `finish` is an epilogue_call, which tiles leave to the caller, so that they are compiled once; or, for single
+  // numbers at a time (on a board), the epilogue itself, which is applied to a sum before it is stored.
+  static GRADUS_INLINE as_is in_tiles(const epilogue_call<T>&) { return {}; }
+  template <class E>
+  static GRADUS_INLINE const E& in_tiles(const E& e) {
+    return e;
+  }
+  static GRADUS_INLINE void finish_part(const epilogue_call<T>& finish, const matrix_product<T>& part) { finish(part); }
+  template <class E>
+  static GRADUS_INLINE void finish_part(const E&, const matrix_product<T>&) {}
+  template <int Registers, std::int64_t Rows, class F>
+  [[gnu::noinline]] void packed_panel(std::int64_t j, std::int64_t wide, const F& finish) const;
+  template <int Registers, std::int64_t Rows, class E>
+  void packed_columns(std::int64_t j, std::int64_t wide, const E& e) const {
     constexpr std::int64_t columns = Registers * width;
     alignas(64) T packed[static_cast<std::size_t>(depth * columns)];
     const std::int64_t blocks = (g.k + depth - 1) / depth, steps = ((g.k + blocks - 1) / blocks + 15) / 16 * 16;
@@ -232,19 +247,21 @@ struct direct_product {
       pack_columns<N>(packed, columns, g.b, j, wide, k0, k1);
       tile_work<T> w = work(j, wide);
       w.x += k0 * w.step, w.y = packed, w.y_stride = columns, w.steps = k1 - k0, w.first = k0 == 0, w.last = k1 == g.k;
-      rows_of<Registers, false, Rows>(w);
+      rows_of<Registers, false, Rows>(w, e);
     }
   }
 
   // Computes one row, with more registers side by side, so that there are enough chains.
-  void single_row(const epilogue_call<T>& finish) const;
+  template <class F>
+  void single_row(const F& finish) const;
   // Computes one row whose sums stay in memory.
   void row_of_chains(const epilogue_call<T>& finish) const {
     vectors::chains(g.c, g.n, g.a.at, g.a.step(), g.b.at, g.b.stride, g.k);
     finish(g);
   }
   // Computes the columns from j on where their number is not known.
-  void columns_from(std::int64_t j, const epilogue_call<T>& finish) const;
+  template <class F>
+  void columns_from(std::int64_t j, const F& finish) const;
   // This divides a known number of columns into panels of nearly the same width: it says how many registers the wide
   // panels and the others have.
   template <std::int64_t Columns>
@@ -255,8 +272,8 @@ struct direct_product {
     static constexpr std::int64_t wide_panels = registers - panels * (wide - 1);
     static constexpr bool even = wide_panels == panels;  // then each share of the columns is whole panels
   };
-  template <std::int64_t Rows, std::int64_t Columns>
-  void known_columns(const epilogue_call<T>& finish) const {
+  template <std::int64_t Rows, std::int64_t Columns, class F>
+  void known_columns(const F& finish) const {
     using plan = panels_of<Columns>;
     constexpr bool parts = Columns % width != 0;
     constexpr std::int64_t wide = plan::wide * width, narrow = wide - width;
@@ -309,18 +326,17 @@ struct direct_product {
     if constexpr (N::width > 1)
       run_apart<Rows, Columns, MayBeLarge>(e);
     else
-      run_here<Rows, Columns, MayBeLarge>(e);
+      run_by<Rows, Columns, MayBeLarge>(e, e);
   }
-  // With registers of several numbers this is long, and a kernel whose product may be small stays short without it.
+  // This is long, and a kernel whose product may be small stays short without it.
   template <std::int64_t Rows, std::int64_t Columns, bool MayBeLarge, class E>
   [[gnu::noinline]] void run_apart(const E& e) const {
-    run_here<Rows, Columns, MayBeLarge>(e);
+    run_by<Rows, Columns, MayBeLarge>(e, epilogue_call<T>::template of<N>(e));
   }
-  template <std::int64_t Rows, std::int64_t Columns, bool MayBeLarge, class E>
-  GRADUS_INLINE void run_here(const E& e) const {
+  template <std::int64_t Rows, std::int64_t Columns, bool MayBeLarge, class E, class F>
+  GRADUS_INLINE void run_by(const E& e, const F& finish) const {
     if (g.m == 0 || g.n == 0) return;
     if (g.k == 0) return empty_sums<A>(g, product_into::overwrite, e);
-    const auto finish = epilogue_call<T>::template of<N>(e);
     if constexpr (N::width > 1 && MayBeLarge)
       if (is_large(g.m, g.n, g.k)) return packed_product<T, A>{g, product_into::overwrite}.run(finish);
     if constexpr (Columns % row_columns == 0)
@@ -349,31 +365,36 @@ void direct_product<T, A>::shared_dots(T* to, const T* x, const T* y, std::int64
 }
 
 template <class T, class A>
-template <int Registers, std::int64_t Rows>
-void direct_product<T, A>::packed_panel(std::int64_t j, std::int64_t wide, const epilogue_call<T>& finish) const {
+template <int Registers, std::int64_t Rows, class F>
+void direct_product<T, A>::packed_panel(std::int64_t j, std::int64_t wide, const F& finish) const {
   if constexpr (Registers > 2) {  // narrow and deep: a panel is read for every tile, the result only for every block
     const std::int64_t pair = 2 * width;
     for (; wide > width; j += pair, wide -= pair) packed_panel<2, Rows>(j, wide < pair ? wide : pair, finish);
     if (wide > 0) packed_panel<1, Rows>(j, wide, finish);
   } else {
-    packed_columns<Registers, Rows>(j, wide);
-    finish(g.part(0, g.m, j, j + wide));
+    packed_columns<Registers, Rows>(j, wide, in_tiles(finish));
+    finish_part(finish, g.part(0, g.m, j, j + wide));
   }
 }
 template <class T, class A>
-void direct_product<T, A>::single_row(const epilogue_call<T>& finish) const {
+template <class F>
+void direct_product<T, A>::single_row(const F& finish) const {
   for (std::int64_t j = 0; j < g.n; j += row_columns)
-    tiles<N, 1, row_registers, false>::down(work(j, row_columns), 0, as_is{});
-  finish(g);
+    tiles<N, 1, row_registers, false>::down(work(j, row_columns), 0, in_tiles(finish));
+  finish_part(finish, g);
 }
 template <class T, class A>
-void direct_product<T, A>::columns_from(std::int64_t j, const epilogue_call<T>& finish) const {
+template <class F>
+void direct_product<T, A>::columns_from(std::int64_t j, const F& finish) const {
   constexpr int most = tile_registers;
-  for (; j + (most - 1) * width < g.n; j += most * width)
-    panel<most, true, 0>(j, g.n - j < most * width ? g.n - j : most * width, finish);
+  constexpr bool parts = N::width > 1;  // panels may end within a register of several numbers
+  constexpr auto least = [](std::int64_t registers) { return parts ? (registers - 1) * width + 1 : registers * width; };
+  for (; g.n - j >= least(most); j += most * width)
+    panel<most, parts, 0>(j, g.n - j < most * width ? g.n - j : most * width, finish);
   if constexpr (most > 2)
-    for (; j + width < g.n; j += 2 * width) panel<2, true, 0>(j, g.n - j < 2 * width ? g.n - j : 2 * width, finish);
-  for (; j < g.n; j += width) panel<1, true, 0>(j, g.n - j < width ? g.n - j : width, finish);
+    for (; g.n - j >= least(2); j += 2 * width)
+      panel<2, parts, 0>(j, g.n - j < 2 * width ? g.n - j : 2 * width, finish);
+  for (; j < g.n; j += width) panel<1, parts, 0>(j, g.n - j < width ? g.n - j : width, finish);
 }
 
 }  // namespace gradus::detail

@@ -43,13 +43,14 @@ class look_ahead {
 public:
   look_ahead(const std::byte* table, std::size_t bytes, const Index* listed, std::int64_t rows, const index_range& mine)
       : table_(table), bytes_(bytes), listed_(listed), rows_(rows), last_(mine.last) {
+    if (GRADUS_SIMD == 0) return;  // a board has no cache to fill
     if (static_cast<std::size_t>(rows) * bytes <= near_table || mine.last - mine.first <= gathered_at_once) return;
     far_ = gathered_ahead;
     for (std::int64_t i = mine.first; i < mine.last && i < mine.first + far_; ++i) prefetch(i);
   }
   // Is called for every place of the list in order, when its row is read.
   GRADUS_INLINE void at(std::int64_t i) const {
-    if (far_ != 0 && i + far_ < last_) prefetch(i + far_);
+    if (GRADUS_SIMD != 0 && far_ != 0 && i + far_ < last_) prefetch(i + far_);
   }
 
 private:
@@ -145,6 +146,17 @@ struct op_kernel<&cards::gathered_sum> {
           };
           const auto seen = [](std::int64_t) {};
           const T* const by = weights + i * each;
+          if constexpr (one == 1) {  // little code, for boards
+            for (std::int64_t j = 0; j < width; ++j) {
+              detail::lane<T, A> sum(T(0));
+              for (std::int64_t k = 0; k < each; ++k) {
+                if (j == 0) see(k);
+                sum = sum + detail::lane<T, A>(table[own[k] * width + j]) * detail::lane<T, A>(by[k]);
+              }
+              y[j] = sum.v;
+            }
+            continue;
+          }
           if (width == 1) {
             detail::sum_rows<detail::lane<T, A>, 1>(y, table, width, own, by, each, 1, see);
             continue;
@@ -157,9 +169,11 @@ struct op_kernel<&cards::gathered_sum> {
               detail::sum_rows<N, Together>(y + j, table + j, width, own, by, each, count, seen);
             j += Together * one;
           };
-          while (j + together <= width) some.template operator()<4>(N::width);
+          if constexpr (one > 1)
+            while (j + together <= width) some.template operator()<4>(N::width);
           while (j + one <= width) some.template operator()<1>(N::width);
-          if (j < width) some.template operator()<1>(static_cast<std::size_t>(width - j));
+          if constexpr (one > 1)
+            if (j < width) some.template operator()<1>(static_cast<std::size_t>(width - j));
         }
       });
     });

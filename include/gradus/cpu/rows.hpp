@@ -284,6 +284,7 @@ void step_narrow_rows(const Composed& p, const ready_step<N, Composed>& k,
 template <class Composed, class T, class Index>
 void prefetch_rows(const T* theta, T* const* mirrors, std::size_t row_count, std::size_t width, const Index* rows,
                    std::size_t n) {
+  if (GRADUS_SIMD == 0) return;  // a board has no cache to fill
   const auto prefetch = [&](const T* of) {
     for (std::size_t i = 0; i < n; ++i)
       if (static_cast<std::uint64_t>(rows[i]) < row_count)  // a negative number is above every row
@@ -317,10 +318,10 @@ void sweep_chains(const Composed& p, const typename Composed::template constants
   const auto row_of = [&](std::size_t d) { return static_cast<std::size_t>(rows[chains.first[d]]); };
   constexpr std::size_t ahead = detail::wide_rows_ahead;
   detail::value_counter counter(per, chains.first[first]);
-  for (std::size_t d = first; d < last && d < first + ahead; ++d)
+  for (std::size_t d = first; GRADUS_SIMD != 0 && d < last && d < first + ahead; ++d)
     detail::prefetch_rows_at<Composed>(theta, m, row_of(d), width);
   for (std::size_t d = first; d < last; ++d) {
-    if (d + ahead < last) detail::prefetch_rows_at<Composed>(theta, m, row_of(d + ahead), width);
+    if (GRADUS_SIMD != 0 && d + ahead < last) detail::prefetch_rows_at<Composed>(theta, m, row_of(d + ahead), width);
     const std::int32_t position = chains.first[d];
     detail::step_row<false>(p, k, one, theta, values, chains, position, counter.at(position), m, row_of(d), width, per);
   }

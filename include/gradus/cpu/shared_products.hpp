@@ -9,29 +9,30 @@ namespace gradus::inline GRADUS_BUILD::detail {
 
 #if defined(GRADUS_COMPILED) && GRADUS_SIMD
 // `declared` is extern, and nothing in compiled/kernels.cpp.
-#define GRADUS_SHARED_PRODUCTS(declared, T)                                                                         \
-  declared template void few_rows<T, fast>::all_panels<false>(std::int64_t, const few_rows<T, fast>::work&,         \
-                                                              std::int64_t, const few_rows<T, fast>::panel_taker&); \
-  declared template void few_rows<T, fast>::all_panels<true>(std::int64_t, const few_rows<T, fast>::work&,          \
-                                                             std::int64_t, const few_rows<T, fast>::panel_taker&);  \
-  declared template void direct_product<T, fast>::shared_dots<pack<T, fast>>(T*, const T*, const T*, std::int64_t,  \
-                                                                             std::int64_t, std::size_t);            \
-  declared template void direct_product<T, fast>::shared_dots<lane<T, fast>>(T*, const T*, const T*, std::int64_t,  \
-                                                                             std::int64_t, std::size_t);            \
-  declared template void pack_columns<pack<T, fast>, T>(T*, std::int64_t, const matrix_operand<T>&, std::int64_t,   \
-                                                        std::int64_t, std::int64_t, std::int64_t);                  \
-  declared template void vector_products<T, fast>::chains(T*, std::int64_t, const T*, std::int64_t, const T*,       \
-                                                          std::int64_t, std::int64_t);                              \
-  declared template void vector_products<T, fast>::trees_across(T*, std::int64_t, const T*, std::int64_t, const T*, \
-                                                                std::int64_t, std::int64_t);                        \
-  declared template void vector_products<T, fast>::trees_along(T*, std::int64_t, const T*, const T*, std::int64_t,  \
-                                                               std::int64_t);                                       \
-  declared template void direct_product<T, fast>::packed_panel<1, 0>(std::int64_t, std::int64_t,                    \
-                                                                     const epilogue_call<T>&) const;                \
-  declared template void direct_product<T, fast>::packed_panel<2, 0>(std::int64_t, std::int64_t,                    \
-                                                                     const epilogue_call<T>&) const;                \
-  declared template void direct_product<T, fast>::single_row(const epilogue_call<T>&) const;                        \
-  declared template void direct_product<T, fast>::columns_from(std::int64_t, const epilogue_call<T>&) const;        \
+#define GRADUS_SHARED_PRODUCTS(declared, T)                                                                            \
+  declared template void few_rows<T, fast>::all_panels<false>(std::int64_t, const few_rows<T, fast>::work&,            \
+                                                              std::int64_t, const few_rows<T, fast>::panel_taker&);    \
+  declared template void few_rows<T, fast>::all_panels<true>(std::int64_t, const few_rows<T, fast>::work&,             \
+                                                             std::int64_t, const few_rows<T, fast>::panel_taker&);     \
+  declared template void direct_product<T, fast>::shared_dots<pack<T, fast>>(T*, const T*, const T*, std::int64_t,     \
+                                                                             std::int64_t, std::size_t);               \
+  declared template void direct_product<T, fast>::shared_dots<lane<T, fast>>(T*, const T*, const T*, std::int64_t,     \
+                                                                             std::int64_t, std::size_t);               \
+  declared template void pack_columns<pack<T, fast>, T>(T*, std::int64_t, const matrix_operand<T>&, std::int64_t,      \
+                                                        std::int64_t, std::int64_t, std::int64_t);                     \
+  declared template void vector_products<T, fast>::chains(T*, std::int64_t, const T*, std::int64_t, const T*,          \
+                                                          std::int64_t, std::int64_t);                                 \
+  declared template void vector_products<T, fast>::trees_across(T*, std::int64_t, const T*, std::int64_t, const T*,    \
+                                                                std::int64_t, std::int64_t);                           \
+  declared template void vector_products<T, fast>::trees_along(T*, std::int64_t, const T*, const T*, std::int64_t,     \
+                                                               std::int64_t);                                          \
+  declared template void direct_product<T, fast>::packed_panel<1, 0, epilogue_call<T>>(std::int64_t, std::int64_t,     \
+                                                                                       const epilogue_call<T>&) const; \
+  declared template void direct_product<T, fast>::packed_panel<2, 0, epilogue_call<T>>(std::int64_t, std::int64_t,     \
+                                                                                       const epilogue_call<T>&) const; \
+  declared template void direct_product<T, fast>::single_row<epilogue_call<T>>(const epilogue_call<T>&) const;         \
+  declared template void direct_product<T, fast>::columns_from<epilogue_call<T>>(std::int64_t,                         \
+                                                                                 const epilogue_call<T>&) const;       \
   declared template void packed_product<T, fast>::run(const epilogue_call<T>&) const;
 #define GRADUS_SHARED_TILE(declared, rows, registers, part)                                    \
   declared template std::int64_t tiles<pack<float, fast>, rows, registers, part>::down<as_is>( \
