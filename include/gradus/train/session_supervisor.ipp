@@ -403,7 +403,7 @@ GRADUS_BODY run_results managed_graph_session::run(std::span<const fetch> fetche
   std::optional<detail::either_cancellation> both;
   if (o.stop != nullptr) both.emplace(*o.stop, *stops);
   mine.stop = both ? both->get() : stops.get();
-  // A call that finds its queue closed by who saw the stop ends as one that the stop has ended.
+  // A thread that sees the stop may close a queue first: a call that finds it closed ends as one that is stopped.
   run_results results = [&] {
     try {
       return session_->run(fetches, feeds, mine, meta);
