@@ -392,3 +392,16 @@ TEST_CASE("two processes fill one file at the same time; one that is killed afte
     CHECK(names == std::vector<std::string>{"kept"});
   }
 }
+
+TEST_CASE("copies of a cache made before its file use the file that the first of them has written") {
+  const testing::temp_dir place;
+  int reads = 0;
+  const auto d = range_dataset(5).map([&reads](datum&) { ++reads; }).cache(place / "file");
+  const auto drain = [](auto all) {
+    ints out;
+    for (datum e; all.next(e);) out.push_back(value_of(e));
+    return out;
+  };
+  for (int i = 0; i < 4; ++i) CHECK(drain(d) == ints{0, 1, 2, 3, 4});
+  CHECK(reads == 5);
+}

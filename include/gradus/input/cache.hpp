@@ -211,9 +211,8 @@ public:
       ahead_ = !full;
       return;
     }
-    const bool has_left = left_;
     forget();
-    full_ = (full || (count == 0 && next == 0 && !has_left)) && whole();
+    full_ = full && whole();
     if (!full_ && (count > 0 || full)) {
       start_filling();
       while (count_ < (full ? most : count) && keep_one()) {
