@@ -74,7 +74,7 @@ GRADUS_INLINE void sum_rows(typename N::value_type* y, const typename N::value_t
                             const Index* rows, const typename N::value_type* weights, std::int64_t each,
                             std::size_t count, See see) {
   using T = typename N::value_type;
-  N sum[Together];
+  N sum[std::size_t{Together}];
   for (N& s : sum) s = N(T(0));
   for (std::int64_t k = 0; k < each; ++k) {
     see(k);

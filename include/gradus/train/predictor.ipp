@@ -68,7 +68,7 @@ GRADUS_BODY void predicted_model::load(const runnable& r, const predictor_option
     if (!plain) return std::nullopt;
     std::set<std::string> names;
     const opened_files file = files.read(plain->path, 1);
-    for (const record& r : file.result().content.records) names.insert(r.name);
+    for (const record& kept_record : file.result().content.records) names.insert(kept_record.name);
     bool any = false;
     std::string without;
     const state_list list = list_of([&](const std::string& name) {
