@@ -2,10 +2,10 @@
 //
 //   bench_cluster_limits memory     the most memory of a worker and of a parameter server, 100 MB of parameters, Adam
 //   bench_cluster_limits flood      times of the steps of a worker beside a hostile one that sends tiny messages as
-//   fast
-//                                   as it can, and beside connections that send noise, over those without either
+//                                   fast as it can, and beside connections that send noise, over those without either
 //
-// The program starts itself as every task.
+// The program starts itself as every task. Hostile ones take only what the others leave of the processors, since they
+// would have machines of their own: what the steps lose is what the parameter server does for them.
 //
 // needs: grpc
 #include <gradus/cluster/connected.hpp>
@@ -18,6 +18,7 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <sched.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -45,6 +46,12 @@ constexpr auto model = [](graph& g) {
   const auto h = tanh(dense(tanh(dense(x, {.units = Units})), {.units = 1000}));
   return model_spec{.loss = reduce_mean(square(dense(h, {.units = 1}) - y))};
 };
+
+// The calling thread, and what it starts, runs only where a processor has nothing else to do.
+void take_what_is_left() {
+  const sched_param none = {};
+  ::sched_setscheduler(0, SCHED_IDLE, &none);
+}
 
 double seconds() { return system_clock{}.elapsed(); }
 
@@ -97,6 +104,7 @@ struct cluster {
   void start(const std::string& job) {
     const pid_t child = ::fork();
     if (child == 0) {
+      if (what == "flood" && job == "worker") take_what_is_left();
       const std::string config =
           text(R"({"cluster": {"ps": ["localhost:)", port, R"("], "chief": ["localhost:1"], "worker": )",
                R"(["localhost:2"]}, "task": {"type": ")", job, R"(", "index": 0}})");
@@ -139,6 +147,7 @@ struct cluster {
 
 // Connects, sends noise, and connects again, until it is stopped.
 void make_noise(const std::atomic<bool>& stop) {
+  take_what_is_left();
   std::vector<char> noise(512);
   for (std::size_t i = 0; i < noise.size(); ++i) noise[i] = static_cast<char>(i * 37);
   sockaddr_in at = {};
@@ -155,6 +164,7 @@ void make_noise(const std::atomic<bool>& stop) {
 
 // Computes, so that it takes as much of a processor as an attacker, and sends nothing.
 void make_work(const std::atomic<bool>& stop) {
+  take_what_is_left();
   volatile double x = 1;
   while (!stop) x = x * 1.0000001;
 }
