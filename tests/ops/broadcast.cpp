@@ -50,6 +50,30 @@ TEST_CASE("sums over axes, against plain loops; sum_to undoes broadcasting") {
   CHECK(rows == std::vector<double>{12, 24});
 }
 
+TEST_CASE("zeros_like and ones_like: shape and dtype of another, none of its numbers, no gradient") {
+  for (const dtype type : {float32, float64, int32, int64}) {
+    graph g;
+    const value x = g.placeholder("x", {batch, 2}, type), zero = zeros_like(x), one = ones_like(x);
+    CHECK(zero.dims() == x.dims());
+    CHECK(one.type() == type);
+    session s{g};
+    const auto check = [&]<class T>(T number) {
+      const std::vector<T> fed(6, number);
+      const auto r = s.run({zero, one}, {{"x", const_tensor_view(std::span<const T>(fed), extents{3, 2})}});
+      for (const T v : r[0].as<T>()) CHECK(v == 0);
+      for (const T v : r[1].as<T>()) CHECK(v == 1);
+      CHECK(r[0].dims == extents{3, 2});
+    };
+    if (type == float32) check(std::numeric_limits<float>::quiet_NaN());
+    if (type == float64) check(std::numeric_limits<double>::quiet_NaN());
+    if (type == int32) check(std::int32_t{7});
+    if (type == int64) check(std::int64_t{7});
+  }
+  graph g;
+  const value w = g.variable("w", {2});
+  const std::array sums{reduce_sum(ones_like(w) + zeros_like(w))}, to{w};
+  CHECK(!gradients(g, sums, to)[0].dense);
+}
 TEST_CASE("views change no number") {
   graph g;
   const value v = g.placeholder("x", {batch, 2, 2});

@@ -148,15 +148,49 @@ TEST_CASE("labels and logits that are swapped: types and shapes that show it are
   check<[](graph& g) { losses::sparse_softmax_cross_entropy(g.placeholder("y", {batch}, int32), value{}); }>(
       "sparse_softmax_cross_entropy_loss: logits must be a tensor");
 }
-TEST_CASE("labels and logits that are swapped: no gradient reaches the logits where labels get none") {
-  for (const bool in_losses : {true, false}) {
+TEST_CASE("labels and logits that are swapped: labels that come from variables, and logits that do not") {
+  using loss_of = value (*)(value, value);
+  struct trial {
+    const char *name, *order;
+    loss_of loss;  // of what comes first and second
+  };
+  const trial trials[] = {
+      {"sigmoid_cross_entropy_with_logits", "logits come first, then labels",
+       [](value a, value b) { return sigmoid_cross_entropy_with_logits(a, b); }},
+      {"weighted_cross_entropy_with_logits", "logits come first, then labels",
+       [](value a, value b) { return weighted_cross_entropy_with_logits(a, b, 2); }},
+      {"softmax_cross_entropy_with_logits", "logits come first, then labels",
+       [](value a, value b) { return softmax_cross_entropy_with_logits(a, b); }},
+      {"sigmoid_cross_entropy_loss", "labels come first, then logits",
+       [](value a, value b) { return losses::sigmoid_cross_entropy(a, b); }},
+      {"softmax_cross_entropy_loss", "labels come first, then logits",
+       [](value a, value b) { return losses::softmax_cross_entropy(a, b); }},
+      {"hinge_loss", "labels come first, then logits", [](value a, value b) { return losses::hinge_loss(a, b); }},
+      {"log_loss", "labels come first, then predictions", [](value a, value b) { return losses::log_loss(a, b); }}};
+  for (const trial& t : trials) {
     graph g;
-    const value x = g.variable("w", {3}) * g.placeholder("x", {batch, 3}), y = g.placeholder("y", {batch, 3});
-    const value loss = in_losses ? losses::softmax_cross_entropy(x, y)  // labels come first here
-                                 : reduce_mean(softmax_cross_entropy_with_logits(y, x));
-    CHECK_THROWS_WITH_AS(minimize(loss), doctest::Contains("No gradients provided for any variable"), invalid_argument);
+    const value x = g.placeholder("x", {batch, 3}), y = g.placeholder("y", {batch, 3});
+    const value h = tanh(g.variable("w", {3}) * x), other = g.variable("v", {3}) * x;
+    const bool labels_first = std::string_view(t.order).starts_with("labels");
+    const auto loss = [&](value labels, value logits) {
+      return labels_first ? t.loss(labels, logits) : t.loss(logits, labels);
+    };
+    loss(y, h), loss(other, h), loss(stop_gradient(h), other);  // also of what a second network says
+    loss(y, x), loss(ones_like(h), h);
+    CHECK_THROWS_WITH_AS(
+        loss(h, y),
+        text(t.name, ": ", t.order, "; the labels here come from variables, and the others from none: swap them")
+            .c_str(),
+        invalid_argument);
+    CHECK_THROWS_AS(loss(h, ones_like(h)), invalid_argument);
   }
 }
+static_assert([] {  // when the compiler builds the graph, too
+  graph g;
+  const value x = g.placeholder("x", {batch, 3});
+  sigmoid_cross_entropy_with_logits(x, g.variable("w", {3}) * x);
+  return !g.refusal.empty();
+}());
 TEST_CASE("labels and predictions that are swapped: the losses in which it makes no difference") {
   using losses::options;
   const auto same = [](auto loss) {

@@ -214,6 +214,26 @@ std::string kind_of(Call call) {
   return "(nothing was refused)";
 }
 }  // namespace
+TEST_CASE("trainable_variables: those of a scope, in their order") {
+  graph g;
+  const value x = g.placeholder("x", {batch, 2});
+  const value a = dense(x, {.units = 2, .name = "first/a"}), b = dense(a, {.units = 2, .name = "second/b"});
+  g.variable("first/fixed", {2}, {.trainable = false});
+  dense(b, {.units = 1, .name = "first/c"});
+  const auto names = [&](const variable_list& list) {
+    std::string all;
+    for (const value& v : list.values()) all += std::string(g.name_of(v.id)) + " ";
+    return all;
+  };
+  CHECK(names(trainable_variables(g, "first/")) == "first/a/kernel first/a/bias first/c/kernel first/c/bias ");
+  CHECK(names(trainable_variables(g, "second")) == "second/b/kernel second/b/bias ");
+  CHECK(trainable_variables(g).values().count == 6);
+  const auto list = compute_gradients(reduce_mean(b), {.var_list = trainable_variables(g, "second")});
+  REQUIRE(list.count == 2);
+  CHECK(g.name_of(list[0].variable.id) == "second/b/kernel");
+  CHECK_THROWS_WITH_AS(minimize(reduce_mean(b), {.var_list = trainable_variables(g, "third")}),
+                       doctest::Contains("No variables to optimize"), invalid_argument);
+}
 TEST_CASE("compute_gradients: its errors") {
   refusal_test::check<[](graph& g) {
     compute_gradients(reduce_sum(g.variable("w", {2})), {.gate_gradients = static_cast<gating>(7)});

@@ -101,6 +101,11 @@ inline constexpr card reshape{"Reshape", 1, trait::view, infer_reshape, grad_res
 constexpr value broadcast_to(value x, const shape& dims) {
   return x.dims() == dims ? x : x.g->add_with(cards::broadcast_to, {x}, detail::to_attr(dims));
 }
+// Returns zeros of x's shape and dtype. They do not depend on x's numbers: x gets no gradient from them, and NaN in x
+// does not reach them.
+constexpr value zeros_like(value x) { return broadcast_to(x.g->constant(0, x.type()), x.dims()); }
+// Returns ones of x's shape and dtype, which do not depend on x's numbers either.
+constexpr value ones_like(value x) { return broadcast_to(x.g->constant(1, x.type()), x.dims()); }
 // Returns x with other extents, in the same row-major order. Write `batch` for the extent that holds the batch.
 constexpr value reshape(value x, const shape& dims) {
   return x.dims() == dims ? x : x.g->add_with(cards::reshape, {x}, detail::to_attr(dims));

@@ -1,7 +1,7 @@
 // This header has the losses of tf.losses and tf.nn (TensorFlow 1.15). Labels come first in `losses::`, as in
 // tf.losses; the ops that end in _with_logits take logits first. Two that are swapped are refused where their types
-// show it: whole numbers are labels. (sparse_softmax_cross_entropy accepts both orders.) Two float tensors that are
-// swapped cannot be detected.
+// show it (whole numbers are labels), and where logits or predictions come from no variable and labels do.
+// (sparse_softmax_cross_entropy accepts both orders.) Other float tensors that are swapped cannot be detected.
 #pragma once
 #include "arrange.hpp"
 #include "softmax.hpp"
@@ -35,6 +35,7 @@ constexpr value l2_loss(value x) { return reduce_sum(square(x)) * 0.5; }
 
 // Returns, for each element, max(x, 0) - x z + log(1 + e^-|x|). The gradient is sigmoid(x) - z, at 0 too.
 constexpr value sigmoid_cross_entropy_with_logits(value logits, value labels) {
+  if (detail::refuses_swapped("sigmoid_cross_entropy_with_logits", detail::logits_first, labels, logits)) return logits;
   const value positive = gradus::detail::at_least_zero(logits), zero = logits.g->constant(0, logits.type());
   const value most = select(positive, logits, zero), product = logits * labels;
   const value tail = gradus::detail::log_one_plus_exp(logits, positive);
@@ -43,6 +44,8 @@ constexpr value sigmoid_cross_entropy_with_logits(value logits, value labels) {
 // Does the same with positive labels counted pos_weight times: (1 - z) x + (1 + (q - 1) z)(log(1 + e^-|x|) + max(-x,
 // 0)), where q is pos_weight.
 constexpr value weighted_cross_entropy_with_logits(value logits, value labels, double pos_weight) {
+  if (detail::refuses_swapped("weighted_cross_entropy_with_logits", detail::logits_first, labels, logits))
+    return logits;
   const value positive = gradus::detail::at_least_zero(logits), zero = logits.g->constant(0, logits.type());
   const value logarithm = gradus::detail::log_one_plus_exp(logits, positive);
   const value tail = logarithm + select(positive, zero, neg(logits));
@@ -160,6 +163,10 @@ constexpr value each_of(std::string_view second, std::string_view name, value la
                      " of ", logits.type(), ": swap them");
     return logits;
   }
+  const bool is_logits = second == "logits";
+  if (gradus::detail::refuses_swapped(
+          name, is_logits ? "labels come first, then logits" : "labels come first, then predictions", labels, logits))
+    return logits;
   return each(name, labels, logits, o, formula);
 }
 }  // namespace detail

@@ -56,9 +56,37 @@ inline constexpr card softmax{"Softmax", 1, 0, infer_rows, grad_softmax, lower_r
 constexpr value softmax(value x) { return x.g->add(cards::softmax, {x}); }
 // Returns the logarithm of softmax, x - log sum e^x, without leaving the range of the numbers.
 constexpr value log_softmax(value x) { return x.g->add(cards::log_softmax, {x}); }
+namespace detail {
+// Returns whether a variable is among the values that x is computed from.
+constexpr bool comes_from_variables(value x) {
+  const graph& g = *x.g;
+  seq<char> is_seen;
+  for (int i = 0; i <= x.id; ++i) is_seen.push(0);  // operands stand before their node
+  seq<int> open;
+  for (open.push(x.id); open.count > 0;) {
+    const node& n = g.nodes[open[--open.count]];
+    if (n.op == &variable_card) return true;
+    for (int i = 0; i < n.inputs; ++i) {
+      const int operand = g.edges[n.first + i];
+      if (!is_seen[operand]) is_seen[operand] = 1, open.push(operand);
+    }
+  }
+  return false;
+}
+// Refuses labels that a model computes beside logits that no variable has a part in: the two are swapped, and a
+// training would pull the labels from each other without an error. `order` says what comes first.
+constexpr bool refuses_swapped(std::string_view loss, std::string_view order, value labels, value logits) {
+  if (!labels || !logits || comes_from_variables(logits) || !comes_from_variables(labels)) return false;
+  logits.g->refuse(loss, ": ", order, "; the labels here come from variables, and the others from none: swap them");
+  return true;
+}
+inline constexpr std::string_view logits_first = "logits come first, then labels";
+}  // namespace detail
+
 // Returns, per row, -sum labels * log softmax(logits); both are [..., classes] and the result is [...]. The gradient is
 // softmax - labels, also where labels do not sum to 1, and labels get none (TensorFlow's first version).
 constexpr value softmax_cross_entropy_with_logits(value logits, value labels) {
+  if (detail::refuses_swapped("softmax_cross_entropy_with_logits", detail::logits_first, labels, logits)) return logits;
   return logits.g->add(cards::softmax_xent, {logits, labels});
 }
 // Returns, per row, -log softmax(logits)[label]. A label outside [0, classes) is an error when the step runs.

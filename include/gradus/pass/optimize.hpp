@@ -59,6 +59,16 @@ private:
   bool given_ = false;
 };
 
+// Returns the trainable variables whose names begin with `scope`, in the order in which they were made
+// (tf.trainable_variables, where the scope is a regular expression). An empty list cannot be optimized.
+constexpr variable_list trainable_variables(graph& g, std::string_view scope = {}) {
+  detail::seq<value> found;
+  g.for_each_in(collection::trainable_variables, [&](value v) {
+    if (g.name_of(v.id).starts_with(scope)) found.push(v);
+  });
+  return variable_list(found);
+}
+
 struct compute_gradients_options {
   variable_list var_list = {};         // variables, or plain tensors; the result is in this order
   gating gate_gradients = gating::op;  // what is there before what is used: TensorFlow's GATE_NONE, GATE_OP, GATE_GRAPH
