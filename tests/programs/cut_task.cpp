@@ -6,28 +6,28 @@
 //
 //   --logs       parameter servers have logs in DIR/logs (otherwise the run goes back to the last checkpoint)
 //   --threads    without TF_CONFIG: two workers and a parameter server as threads
-//   --quick      tasks are silent, and connections are lost, after parts of seconds
+//   --quick      silent tasks are taken for dead, and silent connections are given up, after about a second
 //
-// CUT_TASK_ROUTES has words FROM=TO: where this task would connect to FROM, it connects to TO. It says "trained" when
-// it has made its steps, and leaves the cluster when DIR/gate, if it is there (a pipe), has a writer.
+// It says "trained" when it has made its steps, and leaves the cluster when DIR/gate, if it is there (a pipe), has a
+// writer.
 #include <gradus/cluster/connected.hpp>
-#include <gradus/cluster/grpc.hpp>
 #include <gradus/cluster/local_cluster.hpp>
 #include <gradus/cluster/recovery.hpp>
 #include <gradus/codecs.hpp>
 #include <gradus/data.hpp>
 #include <gradus/gradus.hpp>
-#include <gradus/train/run_environment.hpp>
 
 #include <fcntl.h>
 #include <unistd.h>
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
-#include <memory>
-#include <sstream>
 #include <string>
+#include <string_view>
 #include <vector>
+
+#include "rerouted.hpp"
 
 namespace {
 using namespace gradus;
@@ -79,52 +79,6 @@ void train(const server& here, const connected& connection, const words& w, cons
     train_by(here, connection, w, config);
 }
 
-// gRPC, by other ways than those of TF_CONFIG.
-class rerouted final : public detail::transport {
-public:
-  rerouted(std::unique_ptr<detail::transport> by, const char* routes) : by_(std::move(by)) {
-    std::istringstream all(routes != nullptr ? routes : "");
-    for (std::string route; all >> route;) routes_.push_back(route);
-  }
-  void tell(detail::transport_told& told) override { by_->tell(told); }
-  int listen(const std::string& address) override { return by_->listen(address); }
-  void connect(std::uint32_t node, const std::string& address, std::vector<std::byte> hello) override {
-    std::string to = address;
-    for (const std::string& route : routes_)
-      if (route.starts_with(address + "=")) to = route.substr(address.size() + 1);
-    by_->connect(node, to, std::move(hello));
-  }
-  void send(std::uint32_t node, std::span<const std::span<const std::byte>> pieces) override {
-    by_->send(node, pieces);
-  }
-  std::string problem(std::uint32_t node) const override { return by_->problem(node); }
-  detail::transport_counts counts() const override { return by_->counts(); }
-  detail::wire_limits limits() const override { return by_->limits(); }
-  void close(double secs) override { by_->close(secs); }
-
-private:
-  std::unique_ptr<detail::transport> by_;
-  std::vector<std::string> routes_;
-};
-
-std::unique_ptr<server> task_of(const run_config& config, const words& w) {
-  if (!config.cluster_spec()) return std::make_unique<server>(server::local_def());
-  const task_system tasks;
-  gradus::grpc by;
-  detail::remote_options o;
-  if (w.is_quick) {
-    by.keepalive_secs = by.handshake_secs = 1;
-    o.heartbeat = 100 * detail::one_millisecond;
-    o.retry = 200 * detail::one_millisecond, o.retry_most = 400 * detail::one_millisecond;
-    o.members = {300 * detail::one_millisecond, 1000 * detail::one_millisecond};
-  }
-  const server_def def{
-      .cluster = config.cluster_spec(), .job_name = config.task_type(), .task_index = config.task_id()};
-  auto carrier = std::make_unique<rerouted>(by.make(tasks), std::getenv("CUT_TASK_ROUTES"));
-  return std::make_unique<server>(def, std::make_shared<detail::remote_network>(def, std::move(carrier), tasks, o),
-                                  tasks);
-}
-
 void run(const words& w) {
   const auto config = run_config::from_environment({.model_dir = join_path(w.dir, "model"),
                                                     .tf_random_seed = 7,
@@ -136,7 +90,7 @@ void run(const words& w) {
       if (here.is_ps()) return here.join();
       train(here, connected{here}, w, config);
     });
-  const auto here = task_of(config, w);
+  const auto here = rerouted::task_of(config, w.is_quick);
   if (here->is_ps()) return here->join();
   train(*here, connected{*here, fixed_size_partitioner{.shards = std::max(here->shards(), 1)}}, w, config);
   here->finish();

@@ -8,79 +8,52 @@
 #include <doctest/doctest.h>
 
 #include <sys/stat.h>
-#include <map>
-#include <memory>
 #include <random>
 
 #include "cut_runs.hpp"
-#include "relay.hpp"
+#include "outages.hpp"
 
 namespace {
 using namespace cut_runs;
+using namespace outages;
 using processes::cluster;
 using processes::seconds;
-using relays::relay;
+constexpr auto stalled = relay::stalled, cut = relay::cut;
 
-// Two tasks between which is a relay, and which of them connects.
-struct way {
-  const char* from;
-  int to;  // a parameter server
-  std::unique_ptr<relay> by = {};
-};
-// These ways are closed, for so long.
-struct outage {
-  std::vector<std::size_t> ways;
-  relay::ways closed;
-  double secs;
-};
 bool is_within(int step) { return step >= 5 && (is_long() || step < steps - 5); }
 // Outages come one after another, and runs too until all outages have been.
-void parted(const char* name, std::vector<outage> outages, const std::vector<std::string>& more) {
+void parted(const char* name, const std::vector<outage>& all, const std::vector<std::string>& more) {
   const temp_dir& place = alone().place;
   std::size_t at = 0;
-  for (int number = 0; at < outages.size(); ++number) {
+  int number = 0;
+  for (; at < all.size(); ++number) {
     const std::string dir = place / text(name, '-', number);
     ::mkdir(dir.c_str(), 0777);
-    std::vector<int> ports{processes::free_port(), processes::free_port()};
-    way ways[] = {{"chief 0", 0}, {"chief 0", 1}, {"worker 0", 0}, {"worker 0", 1}, {"ps 1", 0}};
-    for (way& w : ways) w.by = std::make_unique<relay>(ports[static_cast<std::size_t>(w.to)]);
-    const auto routes = [&](const std::string& task) {
-      std::string all = "CUT_TASK_ROUTES=";
-      for (const way& w : ways)
-        if (w.from == task)
-          all += text("localhost:", ports[static_cast<std::size_t>(w.to)], "=localhost:", w.by->port(), ' ');
-      return std::vector<std::string>{all};
-    };
-    cluster c(words(dir, more), dir + "/output", {.ports = ports, .environment = routes});
+    network ways;
+    cluster c(words(dir, more), dir + "/output", ways.tasks());
     double next = 0, heals = 0;
     std::uint64_t passed = 0;
-    const auto all_passed = [&] {
-      std::uint64_t n = 0;
-      for (const std::size_t w : outages[at].ways) n += ways[w].by->passed();
-      return n;
-    };
     const double end = seconds() + 240;
     while (c.look()) {
       const double now = seconds();
       REQUIRE_MESSAGE(now < end, slurp(c.output("chief 0")), slurp(c.output("ps 0")), slurp(c.output("ps 1")));
       if (heals != 0 && now >= heals) {
-        CHECK(all_passed() == passed);
-        for (const std::size_t w : outages[at].ways) ways[w].by->set(relay::open);
-        ++at, heals = 0, next = now + 0.2;
-      } else if (heals == 0 && at < outages.size() && now >= next && is_within(saved_step(dir))) {
-        for (const std::size_t w : outages[at].ways) ways[w].by->set(outages[at].closed);
-        passed = all_passed(), heals = now + outages[at].secs;
+        CHECK(ways.passed(all[at]) == passed);
+        ways.open(all[at++]);
+        heals = 0, next = now + 0.2;
+      } else if (heals == 0 && at < all.size() && now >= next && is_within(saved_step(dir))) {
+        ways.close(all[at]);
+        passed = ways.passed(all[at]), heals = now + all[at].secs;
       }
       ::usleep(2000);
     }
     if (heals != 0) ++at;  // the last one began when the work was done
-    for (const way& w : ways) CHECK(w.by->passed() > 0);
+    CHECK(ways.is_used());
     CHECK(c.errors() == 0);
     CHECK(run_files::difference(trained(dir), alone().by_two) == "");
   }
+  MESSAGE(at << " outages in " << number << " runs");
 }
-enum : std::size_t { chief_to_0, chief_to_1, worker_to_0, worker_to_1, ps_to_ps };
-constexpr auto stalled = relay::stalled, cut = relay::cut;
 
 std::vector<outage> drawn(std::vector<double> secs, unsigned seed) {
   std::mt19937 random(seed);
