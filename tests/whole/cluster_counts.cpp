@@ -190,8 +190,8 @@ TEST_CASE("asynchronous processes with logs that a network parts and joins again
   const bool is_long = std::getenv("GRADUS_LONG") != nullptr;
   std::mt19937 dice(13);
   r.go_on(20);
-  for (int n = 0; n < (is_long ? 60 : 5); ++n) {
-    outage o{{n % 5u},
+  for (std::size_t n = 0; n < (is_long ? 60 : 5); ++n) {
+    outage o{{n % 5},
              dice() % 2 == 0 ? relay::stalled : relay::cut,
              n == 2 ? 1.5 : static_cast<double>(dice() % 400) / 1000};
     if (n % 3 == 2) o.ways.push_back(dice() % 5);
