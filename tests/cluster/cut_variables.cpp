@@ -101,6 +101,18 @@ TEST_CASE("a partitioner may choose by name; a cut that is none is refused with 
   };
   CHECK(refused(parts(9)) == "the partitioner makes 9 parts of \"w\" [8, 512]; expected 1 to 8");
   CHECK(refused(parts(0)) == "the partitioner makes 0 parts of \"w\" [8, 512]; expected 1 to 8");
+  CHECK(
+      message_of(status::invalid_argument,
+                 [&] {
+                   cut_variables({{.name = "w/part_1", .dims = {4}}, {.name = "w", .dims = {64, 512}}}, into(2), 4096);
+                 }) ==
+      "the partitioner cuts \"w\" [64, 512], and the model has a variable \"w/part_1\", as one of its parts would be "
+      "named; rename that variable, or give a partitioner that returns 1 part for \"w\"");
+  CHECK(shown(cut_variables({{.name = "w/part_2", .dims = {4}}, {.name = "w", .dims = {64, 512}}}, into(2), 4096)) ==
+        list{"w/part_2", "w/part_0 0+32", "w/part_1 32+32"});
+  CHECK(shown(cut_variables({{.name = "w/part_1", .dims = {64, 512}}, {.name = "w", .dims = {64, 512}}}, into(2),
+                            4096)) ==
+        list{"w/part_1/part_0 0+32", "w/part_1/part_1 32+32", "w/part_0 0+32", "w/part_1 32+32"});
   CHECK(shown(cut_variables({{.name = "w", .dims = {8, 512}}}, detail::partitioner_of([](dtype, const extents&) {
                               return cut_along{1, 1};
                             }),

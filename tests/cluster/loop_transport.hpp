@@ -27,8 +27,9 @@ struct hub {
   std::mutex mutex;
   std::map<std::string, loop_transport*> listening;
   std::vector<loop_transport*> all;
-  std::map<std::string, std::string> roles;             // of who connects from there, by the transport's name
-  std::function<void(std::span<const std::byte>)> saw;  // is told of every frame, one at a time
+  std::map<std::string, std::string> roles;               // of who connects from there, by the transport's name
+  std::function<void(std::span<const std::byte>)> saw;    // is told of every frame, one at a time
+  std::function<bool(std::span<const std::byte>)> loses;  // whether a frame is lost
 
   // The process of this name dies: nobody hears of it any more.
   void cut(const std::string& name);
@@ -68,6 +69,7 @@ public:
     for (const auto p : pieces) frame.insert(frame.end(), p.begin(), p.end());
     const std::lock_guard calls(hub_mutex());
     if (hub_->saw) hub_->saw(frame);
+    if (hub_->loses && hub_->loses(frame)) return;
     loop_transport* to = nullptr;
     std::uint32_t as = 0;
     {

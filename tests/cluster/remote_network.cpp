@@ -394,6 +394,77 @@ TEST_CASE("a worker that has done its part waits until all have left, also where
   }
 }
 
+// The end is said to each other task, and none of these messages arrives. Without another one the worker that waits for
+// it, and the other parameter server, would wait for ever; parameter server 0 is gone then.
+TEST_CASE("parameter server 0 says that the cluster has ended until all have heard it") {
+  const points data;
+  hub h;
+  int lost = 0;
+  h.loses = [&](std::span<const std::byte> frame) {
+    detail::message_decoder decoder;
+    const detail::message_head head = decoder.decode(frame).head;
+    return head.kind == detail::message_kind::hello && head.sender == 0 && head.about == 1 && lost++ < 3;
+  };
+  const auto said = run_tasks(two_by_two, h, [&](server& here) {
+    if (here.is_ps()) return here.join();
+    {
+      auto t = make_trainer<cluster_models::mlp>(connected{here}, adam{.rate = 0.01}, run_config{});
+      t.train(data.batches(12).shard(2, here.worker()), {.max_steps = 10});
+    }
+    here.finish();
+  });
+  for (const auto& [task, what] : said) {
+    CAPTURE(task);
+    CHECK(what == "");
+  }
+  CHECK(lost > 3);
+}
+
+TEST_CASE("a parameter server that is killed as the cluster ends, and is started again, ends as well") {
+  const points data;
+  hub h;
+  std::atomic<int> trained = 0, ended = 0;  // workers
+  std::atomic<bool> is_dead = false, is_back = false, is_over = false;
+  const auto said = run_tasks(two_by_two, h, [&](server& here) {
+    if (here.is_ps() && here.def().task_index == 0) {
+      here.join();
+      CHECK(is_back);  // it has waited
+      is_over = true;
+      return;
+    }
+    if (here.is_ps()) {
+      std::thread dies([&] {
+        for (int n = trained; n < 2; n = trained) trained.wait(n);
+        h.cut("ps1");
+        here.stop();
+      });
+      here.join();
+      dies.join();
+      is_dead = true, is_dead.notify_all();
+      for (int n = ended; n < 2; n = ended) ended.wait(n);
+      if (is_over) return;
+      is_back = true;
+      server again(looped{&h, "ps1"}, here.def());
+      again.join();
+      CHECK(again.is_running());
+      return;
+    }
+    {
+      auto t = make_trainer<cluster_models::mlp>(connected{here}, adam{.rate = 0.01}, run_config{});
+      t.train(data.batches(12).shard(2, here.worker()), {.max_steps = 10});
+      ++trained, trained.notify_all();
+      is_dead.wait(false);
+    }
+    here.finish();
+    ++ended, ended.notify_all();
+  });
+  for (const auto& [task, what] : said) {
+    CAPTURE(task);
+    CHECK(what == "");
+  }
+  CHECK(is_over);
+}
+
 TEST_CASE("whose cluster differs is refused, and both are shown") {
   hub h;
   const cluster_spec other{{"ps", {"p0", "p1"}}, {"worker", {"w0", "w9"}}};

@@ -1,18 +1,17 @@
 // needs: grpc
 // A task of a cluster over gRPC with logs, for tests/whole/cluster_counts.cpp, which kills it: TF_CONFIG says which.
 //
-//   counting_task DIR
+//   counting_task DIR [--quick]
 //
 // The program of tests/programs/cluster_log.cpp as processes. Every update of worker w takes 1 from element w of each
 // variable, so values count updates. A worker appends letters to DIR/worker-W: b when it begins, t before each push, a
-// once that is acknowledged, and e at its end. It ends behind the step at which it finds the file DIR/end-W.
+// once that is acknowledged, and e at its end. It ends behind the step at which it finds the file DIR/end-W. With
+// --quick silent tasks are taken for dead after about a second.
 #include <gradus/cluster/connected.hpp>
-#include <gradus/cluster/grpc.hpp>
 #include <gradus/cluster/recovery.hpp>
 #include <gradus/codecs.hpp>
 #include <gradus/data.hpp>
 #include <gradus/gradus.hpp>
-#include <gradus/train/run_environment.hpp>
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -20,7 +19,10 @@
 #include <cstdlib>
 #include <exception>
 #include <string>
+#include <string_view>
 #include <vector>
+
+#include "rerouted.hpp"
 
 namespace {
 using namespace gradus;
@@ -56,13 +58,14 @@ private:
   }
 };
 
-void count(const std::string& dir) {
+void count(const std::string& dir, bool is_quick) {
   const auto config = run_config::from_environment({.model_dir = join_path(dir, "model"),
                                                     .tf_random_seed = 7,
                                                     .save_summary_steps = 0,
                                                     .save_checkpoints_steps = 400,
                                                     .checkpoint_save_graph_def = false});
-  const server here(gradus::grpc{}, config);
+  const auto task = rerouted::task_of(config, is_quick);
+  const server& here = *task;
   if (here.is_ps()) return here.join();
   std::vector<float> x(workers, 0.0F);
   x[static_cast<std::size_t>(here.worker())] = 1;
@@ -75,9 +78,9 @@ void count(const std::string& dir) {
 }  // namespace
 
 int main(int count_of_words, char** words) {
-  if (count_of_words != 2) return std::fprintf(stderr, "expected DIR\n"), 2;
+  if (count_of_words < 2) return std::fprintf(stderr, "expected DIR\n"), 2;
   try {
-    count(words[1]);
+    count(words[1], count_of_words > 2 && words[2] == std::string_view("--quick"));
   } catch (const std::exception& e) {
     return std::fprintf(stderr, "%s\n", e.what()), 1;
   }

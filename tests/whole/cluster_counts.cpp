@@ -2,7 +2,8 @@
 // runs: counting_task
 // needs: grpc
 // Processes over gRPC that train asynchronously with logs. Parameter servers, the chief and a worker die by SIGKILL and
-// are started again, each alone: every update that was acknowledged counts, once. GRADUS_LONG takes many more kills.
+// are started again, each alone, or the network parts them for a while: every update that was acknowledged counts,
+// once. GRADUS_LONG takes many more kills and outages.
 #include <gradus/cluster/order_log.hpp>
 #include <gradus/testing/temp_dir.hpp>
 
@@ -11,6 +12,7 @@
 #include <random>
 
 #include "../train/run_files.hpp"
+#include "outages.hpp"
 #include "process_cluster.hpp"
 
 namespace {
@@ -31,9 +33,16 @@ long letters(const temp_dir& place, int worker) {
 // A run that is killed, with what its workers have said and its servers have logged.
 struct run {
   temp_dir place = {};
-  cluster tasks{{processes::program("counting_task"), place.path()}, place / "output"};
+  cluster tasks;
   std::map<std::string, int> killed = {};
 
+  explicit run(processes::tasks_wanted wanted = {}, const std::vector<std::string>& more = {})
+      : tasks(words(more), place / "output", std::move(wanted)) {}
+  std::vector<std::string> words(const std::vector<std::string>& more) const {
+    std::vector<std::string> all{processes::program("counting_task"), place.path()};
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  }
   template <class Done>
   void until(const Done& done) {
     const double end = processes::seconds() + 120;
@@ -97,23 +106,8 @@ std::vector<std::int64_t> held(const run_files::content& end, const std::string&
   return {static_cast<std::int64_t>(-v[0]), static_cast<std::int64_t>(-v[1])};
 }
 
-// `targets` die in turn, as often as `kills` says, at instants drawn by how far the workers have come. One in six dies
-// again while it begins, and one while the one before it begins.
-void counts(const std::vector<std::string>& targets, int kills, unsigned seed) {
-  run r;
-  std::mt19937 dice(seed);
-  r.go_on(20);
-  std::size_t turn = 0;
-  for (int k = 0; k < kills; ++k) {
-    r.kill(targets[turn % targets.size()]);
-    r.tasks.look();
-    turn += k % 6 != 2;
-    const double soon = processes::seconds() + static_cast<double>(dice() % 300) / 1000;
-    if (k % 3 == 2)
-      r.until([&] { return processes::seconds() >= soon; });
-    else
-      r.go_on(1 + static_cast<long>(dice() % 400));
-  }
+// Ends the run: no acknowledged update is lost or doubled.
+void check(run& r) {
   r.go_on(20);
   r.end();
 
@@ -152,8 +146,29 @@ void counts(const std::vector<std::string>& targets, int kills, unsigned seed) {
   CHECK(doubled == 0);
   std::string killed;
   for (const auto& [task, n] : r.killed) killed += text(", ", task, ' ', n, " times");
-  MESSAGE(kills << " kills" << killed << ": " << acknowledged << " updates acknowledged, " << unknown
-                << " unknown to a worker that died, " << lost << " lost, " << doubled << " doubled");
+  MESSAGE("killed: " << (killed.empty() ? "none" : killed.substr(2)) << "; " << acknowledged
+                     << " updates acknowledged, " << unknown << " unknown to a worker that died, " << lost << " lost, "
+                     << doubled << " doubled");
+}
+
+// `targets` die in turn, as often as `kills` says, at instants drawn by how far the workers have come. One in six dies
+// again while it begins, and one while the one before it begins.
+void counts(const std::vector<std::string>& targets, int kills, unsigned seed) {
+  run r;
+  std::mt19937 dice(seed);
+  r.go_on(20);
+  std::size_t turn = 0;
+  for (int k = 0; k < kills; ++k) {
+    r.kill(targets[turn % targets.size()]);
+    r.tasks.look();
+    turn += k % 6 != 2;
+    const double soon = processes::seconds() + static_cast<double>(dice() % 300) / 1000;
+    if (k % 3 == 2)
+      r.until([&] { return processes::seconds() >= soon; });
+    else
+      r.go_on(1 + static_cast<long>(dice() % 400));
+  }
+  check(r);
 }
 
 int kills() { return std::getenv("GRADUS_LONG") != nullptr ? 60 : 7; }
@@ -165,4 +180,28 @@ TEST_CASE("asynchronous processes with logs, whose parameter servers are killed:
 }
 TEST_CASE("asynchronous processes with logs, every kind of task killed: each acknowledged update is there, once") {
   counts({"worker 0", "ps 1", "chief 0", "ps 0"}, kills(), 12);
+}
+// A worker that is not heard for a second is taken for dead, and the update that it has pushed is decided or dropped,
+// once; the other one goes on meanwhile.
+TEST_CASE("asynchronous processes with logs that a network parts and joins again: the same") {
+  using namespace outages;
+  network ways;
+  run r(ways.tasks(), {"--quick"});
+  const bool is_long = std::getenv("GRADUS_LONG") != nullptr;
+  std::mt19937 dice(13);
+  r.go_on(20);
+  for (std::size_t n = 0; n < (is_long ? 60 : 5); ++n) {
+    outage o{{n % 5},
+             dice() % 2 == 0 ? relay::stalled : relay::cut,
+             n == 2 ? 1.5 : static_cast<double>(dice() % 400) / 1000};
+    if (n % 3 == 2) o.ways.push_back(dice() % 5);
+    if (is_long) o.secs *= 4;
+    ways.close(o);
+    const double heals = processes::seconds() + o.secs;
+    r.until([&] { return processes::seconds() >= heals; });
+    ways.open(o);
+    r.go_on(1 + static_cast<long>(dice() % 100));
+  }
+  CHECK(ways.is_used());
+  check(r);
 }

@@ -10,6 +10,7 @@
 #include <doctest/doctest.h>
 
 #include <filesystem>
+#include <functional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -247,3 +248,139 @@ TEST_CASE("tasks that cut in different ways are refused, and so is a cut where e
   CHECK_MESSAGE(says(nowhere, "all_reduce: a device function or a partitioner gives variables to parameter servers"),
                 nowhere);
 }
+
+namespace {
+constexpr auto with_namesake = [](graph& g) {
+  const value x = g.placeholder("x", {batch, 13}), y = g.placeholder("y", {batch}, int32);
+  const value wide = matmul(x, g.variable("wide", {13, 8192}, {.init = random_normal(0, 0.3F)}));
+  const value own = g.variable("wide/part_1", {5}, {.init = ones});
+  return model_spec{.loss = reduce_mean(square(wide)) * reduce_mean(square(own)) +
+                            reduce_mean(sparse_softmax_cross_entropy(dense(x, {.units = 5, .name = "logits"}), y))};
+};
+}  // namespace
+
+TEST_CASE("a model whose own variable has the name of a part is refused before it is trained, or trains uncut") {
+  const temp_dir place;
+  const points data;
+  const auto run = [&](const std::string& dir, const variable_partitioner& cut) {
+    try {
+      local_cluster{.ps = 2, .workers = 1}.run([&](server& here) {
+        if (here.is_ps()) return here.join();
+        auto t =
+            make_trainer<with_namesake>(connected{here, cut}, sync_replicas{}, with_adam, with_average, config_of(dir));
+        t.train(data.batches(6), {.max_steps = 4});
+      });
+    } catch (const error& e) {
+      return text(name_of(e.kind()), ": ", e.what());
+    }
+    return std::string();
+  };
+  CHECK(run(place / "cut",
+            [](std::string_view, dtype, const extents& dims) {
+              return cut_along{0, dims[0] > 5 ? 2 : 1};
+            }) ==
+        "invalid_argument: the partitioner cuts \"wide\" [13, 8192], and the model has a variable \"wide/part_1\", as "
+        "one "
+        "of its parts would be named; rename that variable, or give a partitioner that returns 1 part for \"wide\"");
+  CHECK(run(place / "whole", [](std::string_view name, dtype, const extents&) {
+          return cut_along{0, name == "wide" ? 1 : 2};
+        }) == "");
+  make_trainer<with_namesake>(with_adam, with_average, config_of(place / "alone"))
+      .train(data.batches(6), {.max_steps = 4});
+  CHECK(run_files::difference(trained(place / "whole"), trained(place / "alone")) == "");
+}
+
+namespace {
+// Of an example whose `grows` is 0, the gradient of element 7000 of "long" is 0 / 0, or that of the rows of "letter"
+// which it lists, though the loss is finite. "long" is cut at 4096, the rows of its hostile example are those of the
+// last part.
+constexpr auto roots = [](graph& g) {
+  const value ids = g.placeholder("ids", {batch, 3}, int32), z = g.placeholder("z", {batch, 9001}),
+              s = g.placeholder("s", {batch, 1});
+  const value rows = reshape(embedding(ids, {.input_dim = 50, .output_dim = 8, .name = "letter"}), {-1, 24});
+  const value longer = g.variable("long", {9001}, {.init = ones});
+  return model_spec{.loss = reduce_mean(sqrt(z * longer)) + reduce_mean(sqrt(s * (square(rows) + 1.0F))) +
+                            reduce_mean(square(dense(rows, {.units = 5, .name = "logits"})))};
+};
+enum hostile { none, in_long, in_letter, in_both };
+struct numbers {
+  static constexpr int all = 24,
+                       at = 18;  // the example of the hostile numbers, in the fourth batch of 6, or of 3 and 3
+  std::vector<std::int32_t> ids;
+  std::vector<float> z = std::vector<float>(all * 9001, 1.0F), s = std::vector<float>(all, 1.0F);
+  explicit numbers(hostile h) {
+    for (int i = 0; i < all; ++i)
+      for (int k = 0; k < 3; ++k) ids.push_back(i == at ? 47 + k : (i * 37 + k * 11) % 50);
+    if (h == in_long || h == in_both) z[at * 9001 + 7000] = 0;
+    if (h == in_letter || h == in_both) s[at] = 0;
+  }
+  auto batches(int size) const {
+    return from_spans("ids", ids, extents{3}, "z", z, extents{9001}, "s", s, extents{1}).repeat().batch(size);
+  }
+};
+struct outcome {
+  std::string error;
+  run_files::content end;
+};
+outcome outcome_of(const std::string& dir, const std::function<void()>& program) {
+  outcome o;
+  try {
+    program();
+  } catch (const error& e) {
+    o.error = text(name_of(e.kind()), ": ", e.what());
+    // Where the variable lies on another shard than the one that raises, its value is not known there.
+    if (const auto first = o.error.find("\" is "), there = o.error.find("\", on shard "); there != std::string::npos)
+      o.error.resize(there);
+    else if (first != std::string::npos)
+      o.error.resize(first);
+    CHECK(says(e.what(), " in the step after step 3; nothing was updated"));
+  }
+  o.end = trained(dir);
+  return o;
+}
+// One process, or two workers without a cut, beside clusters with one.
+template <class Policy>
+void as_without_a_cut(const Policy& policy) {
+  const temp_dir place;
+  for (const hostile h : {none, in_long, in_letter, in_both}) {
+    CAPTURE(h);
+    const numbers data(h);
+    const auto train = [&](const std::string& dir, const server& here, const connected& connection) {
+      run_config config = config_of(dir);
+      config.save_checkpoints_steps = 1;
+      make_trainer<roots>(connection, sync_replicas{}, policy, with_adam, with_average, config)
+          .train(data.batches(6 / here.workers()).shard(here.workers(), here.worker()), {.max_steps = 6});
+    };
+    const auto cluster = [&](const std::string& dir, int ps, int workers, std::int64_t parts) {
+      return outcome_of(place / dir, [&] {
+        local_cluster{.ps = ps, .workers = workers}.run([&](server& here) {
+          if (here.is_ps()) return here.join();
+          train(place / dir, here, connected{here, fixed_size_partitioner{.shards = parts}});
+        });
+      });
+    };
+    for (const int workers : {1, 2}) {
+      CAPTURE(workers);
+      const std::string name = text(static_cast<int>(h), '-', workers);
+      const server alone = server::create_local_server();
+      const outcome one = workers == 2
+                              ? cluster(name, 1, 2, 1)
+                              : outcome_of(place / name, [&] { train(place / name, alone, connected{alone}); });
+      const bool raises = Policy::raises && h != none;
+      CHECK((one.error != "") == raises);
+      CHECK(one.end.step == (raises ? 3 : 6));
+      for (const int ps : {2, 3}) {
+        CAPTURE(ps);
+        const outcome cut = cluster(text(name, "-on-", ps), ps, workers, ps);
+        CHECK(cut.error == one.error);
+        CHECK(run_files::difference(cut.end, one.end) == "");
+      }
+    }
+  }
+}
+}  // namespace
+
+TEST_CASE("a gradient that is not finite in a part of a variable: not_finite::skip does what it does without a cut") {
+  as_without_a_cut(not_finite::skip{});
+}
+TEST_CASE("the same with not_finite::raise, which names the whole variable") { as_without_a_cut(not_finite::raise{}); }

@@ -60,7 +60,7 @@ TEST_CASE(
     while (c.look()) {
       REQUIRE_MESSAGE(processes::seconds() < end, slurp(c.output("chief 0")), slurp(c.output("ps 0")));
       if (kills < wanted && processes::seconds() >= next) {
-        const std::string task = cluster::tasks[std::uniform_int_distribution<>(0, 3)(random)];
+        const std::string task = c.tasks()[std::uniform_int_distribution<std::size_t>(0, 3)(random)];
         if (c.kill(task)) ++kills, ++killed[task];
         next = processes::seconds() + std::uniform_real_distribution<>(0.3, 2)(random);
       }
@@ -99,7 +99,8 @@ TEST_CASE("a cluster of processes, whose tasks hang and go on: the same bits, an
       });
       if (stops < wanted && until.empty() && now >= next) {
         const bool is_dead = stops == 0 || (is_long() && stops / 20 >= longest);
-        const std::string task = is_dead ? "worker 0" : cluster::tasks[std::uniform_int_distribution<>(0, 3)(random)];
+        const std::string task =
+            is_dead ? "worker 0" : c.tasks()[std::uniform_int_distribution<std::size_t>(0, 3)(random)];
         if (c.stop(task)) until[task] = now + (is_dead ? 11 : std::uniform_real_distribution<>(0.1, 1)(random));
         if (is_dead && until.contains(task) && c.stop("ps 1")) until["ps 1"] = now + 2, ++longest;
       }

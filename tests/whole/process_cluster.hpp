@@ -9,6 +9,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -38,22 +39,35 @@ inline std::string slurp(const std::string& path) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// Two parameter servers, the chief and a worker: `words` is the program of all, and what each writes is in the file
-// that `outputs`, a dash and its name make.
+// Which tasks there are, at which ports, and what the environment of one has besides.
+struct tasks_wanted {
+  int ps = 2;
+  bool has_worker = true;       // beside the chief
+  std::vector<int> ports = {};  // of the parameter servers; none: free ones
+  std::function<std::vector<std::string>(const std::string& task)> environment = {};
+};
+
+// Parameter servers, the chief and a worker: `words` is the program of all, and what each writes is in the file that
+// `outputs`, a dash and its name make.
 class cluster {
 public:
-  static constexpr const char* tasks[] = {"ps 0", "ps 1", "chief 0", "worker 0"};
-
-  cluster(std::vector<std::string> words, std::string outputs)
-      : words_(std::move(words)), outputs_(std::move(outputs)) {
-    spec_ = text(R"("cluster": {"ps": ["localhost:)", free_port(), R"(", "localhost:)", free_port(),
-                 R"("], "chief": ["localhost:1"], "worker": ["localhost:2"]})");
-    for (const char* t : tasks) start(t);
+  cluster(std::vector<std::string> words, std::string outputs, tasks_wanted wanted = {})
+      : words_(std::move(words)), outputs_(std::move(outputs)), wanted_(std::move(wanted)) {
+    for (int k = 0; k < wanted_.ps; ++k) {
+      const int port = wanted_.ports.empty() ? free_port() : wanted_.ports.at(static_cast<std::size_t>(k));
+      spec_ += text(k == 0 ? R"("cluster": {"ps": [)" : ", ", R"("localhost:)", port, '"');
+      tasks_.push_back(text("ps ", k));
+    }
+    spec_ += text(R"(], "chief": ["localhost:1"])", wanted_.has_worker ? R"(, "worker": ["localhost:2"])" : "", '}');
+    tasks_.emplace_back("chief 0");
+    if (wanted_.has_worker) tasks_.emplace_back("worker 0");
+    for (const std::string& t : tasks_) start(t);
   }
+  const std::vector<std::string>& tasks() const { return tasks_; }
   // Starts again what has ended with an error, as a service manager does. False: all have ended as they should.
   bool look() {
     int running = 0;
-    for (const std::string t : tasks) {
+    for (const std::string& t : tasks_) {
       process& p = *running_.at(t);
       if (p.ended() && !p.succeeded()) {
         REQUIRE_MESSAGE(++restarts_ < 2000, slurp(output(t)));
@@ -64,10 +78,10 @@ public:
     }
     // All end within moments, unless a task was killed in them: it is started again and finds nobody. Then all are
     // started again, as docs/cluster_operators.md says.
-    const bool is_ending = running != 0 && running != static_cast<int>(std::size(tasks));
+    const bool is_ending = running != 0 && running != static_cast<int>(tasks_.size());
     if (!is_ending) ending_since_ = seconds();
     if (is_ending && seconds() - ending_since_ > 30)
-      for (const std::string t : tasks)
+      for (const std::string& t : tasks_)
         if (running_.at(t)->ended()) start(t);
     return running != 0;
   }
@@ -88,6 +102,8 @@ public:
 private:
   std::vector<std::string> words_;
   std::string outputs_, spec_;
+  tasks_wanted wanted_;
+  std::vector<std::string> tasks_;
   std::map<std::string, std::unique_ptr<process>> running_;
   int restarts_ = 0, errors_ = 0;
   double ending_since_ = 0;
@@ -96,7 +112,10 @@ private:
     const auto space = task.find(' ');
     const std::string config = text("TF_CONFIG={", spec_, R"(, "task": {"type": ")", task.substr(0, space),
                                     R"(", "index": )", task.substr(space + 1), "}}");
-    running_[task] = std::make_unique<process>(words_, output(task), std::vector<std::string>{config});
+    std::vector<std::string> lines{config};
+    if (wanted_.environment)
+      for (std::string& line : wanted_.environment(task)) lines.push_back(std::move(line));
+    running_[task] = std::make_unique<process>(words_, output(task), std::move(lines));
   }
 };
 

@@ -42,7 +42,7 @@ variable_partitioner partitioner_of(P p) {
 
 // Returns the variables, each part of those that are cut in the place of its whole. `block` is the number of values
 // that a sum adds up before it adds to another. Scalars stay whole. Raises invalid_argument for a cut along another
-// axis than the first, and for one that the extents do not allow.
+// axis than the first, for one that the extents do not allow, and for a part that has the name of another variable.
 std::vector<store_variable> cut_variables(std::vector<store_variable> variables, const variable_partitioner& cut,
                                           std::size_t block);
 // Returns the settings of a fingerprint for the variables that are cut.

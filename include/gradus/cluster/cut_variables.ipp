@@ -1,6 +1,7 @@
 // The bodies of cut_variables.hpp.
 #pragma once
 #include <numeric>
+#include <set>
 
 #include "../base/body.hpp"
 #include "cut_variables.hpp"
@@ -42,6 +43,17 @@ GRADUS_BODY std::vector<store_variable> cut_variables(std::vector<store_variable
       part.whole = v.name, part.whole_dims = v.dims, part.first_row = begins[i];
     }
   }
+  std::set<std::string_view> whole;
+  for (const store_variable& v : out)
+    if (!v.is_part()) whole.insert(v.name);
+  for (const store_variable& v : out)
+    if (v.is_part() && whole.contains(v.name))
+      raise(status::invalid_argument,
+            text("the partitioner cuts \"", v.whole, "\" ", to_text(v.whole_dims), ", and the model has a variable \"",
+                 v.name,
+                 "\", as one of its parts would be named; rename that variable, or give a partitioner that "
+                 "returns 1 part for \"",
+                 v.whole, '"'));
   return out;
 }
 

@@ -36,6 +36,9 @@ struct remote_options {
   std::function<void(std::string_view line)> log = nullptr;  // gets the waits that take long; default: stderr
   double connect_secs = 7200;  // the time that a worker waits for its parameter servers, as TensorFlow's sessions do
   double close_secs = 5;
+  // The time that parameter server 0 waits, when the cluster has ended, until all others that end then have heard of
+  // it.
+  double last_secs = 30;
   double answer_secs = 10;  // the time that known_members waits for parameter server 0
 };
 
@@ -77,6 +80,7 @@ private:
     std::unique_ptr<std::mutex> receiving = std::make_unique<std::mutex>();
     std::unique_ptr<message_frames> frames;
     bool is_welcome = false;
+    bool is_waited_for = false;  // at the end, by parameter server 0
     std::string role;
   };
 
@@ -106,15 +110,17 @@ private:
   bool is_ps() const { return nodes_.me < nodes_.shards; }
   void connect(std::uint32_t node, const task_hello& h);
   void close(const std::string& why);
+  std::string last_words();
   void beat();
   std::vector<cluster_member> members_here();  // under the mutex
   bool another_trains();
   void tell_members(std::uint32_t node);
+  void say(std::uint32_t node, std::uint64_t about, std::span<const wire_slice> slices = {});
   void tell_all(std::uint64_t about, const std::string& why = {});
   shard_program program_of(const task_hello& h) const;
   void see_boot(std::uint32_t node, std::uint64_t boot);
   std::string not_welcome() const;  // under the mutex
-  std::string problems() const;
+  std::string problems() const;     // which keep this worker from its parameter servers, as the end of a sentence
 
   transport_greeting greeted(std::span<const std::byte> hello, const transport_peer& from) override;
   void welcomed(std::uint32_t node, std::span<const std::byte> answer) override;

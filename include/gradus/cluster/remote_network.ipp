@@ -13,8 +13,9 @@
 namespace gradus::inline GRADUS_BUILD::detail {
 
 // The last messages of a parameter server, in a hello that needs no answer: the cluster has ended without an error, or
-// this task has ended with one, and the reason.
-inline constexpr std::uint64_t says_goodbye = 1, says_gone = 2;
+// this task has ended with one, and the reason. The first is also the answer to it, for which number 0 waits; a
+// worker's `leave` announces that.
+inline constexpr std::uint64_t says_goodbye = 1, says_gone = 2, waits_for_end = 1;
 // The request for the list of members, to parameter server 0 in such a hello, and the answer in one.
 inline constexpr std::uint64_t asks_members = 3, tells_members = 4;
 
@@ -96,7 +97,6 @@ GRADUS_BODY void remote_network::offer(shard_program program, const std::string&
   if (beats_.joinable()) return;  // of another trainer of this process: heartbeats go on until the cluster ends
   beats_ = tasks_.start("a worker's heartbeat", "give the process one more thread", [this] { beat(); });
 }
-// Returns what keeps this worker from its parameter servers, as the end of a sentence.
 GRADUS_BODY std::string remote_network::problems() const {
   std::string why;
   for (std::uint32_t k = 0; k < shape_.shards; ++k)
@@ -129,20 +129,33 @@ GRADUS_BODY void remote_network::serve(std::uint32_t shard) {
     carrier_->close(o_.close_secs);
     throw;
   }
-  std::string why;
-  {
-    const std::lock_guard lock(mutex_);
-    if (!is_stopped_) why = why_;
-  }
-  if (!why.empty()) tell_all(says_gone, why);
+  const std::string why = last_words();
   carrier_->close(o_.close_secs);
   if (!why.empty()) raise(status::aborted, text(nodes_.task, " has ended: ", why));
+}
+
+// Tells the others how this parameter server has ended, and returns the reason. If it is number 0, it waits until all
+// that end with it have heard of the end: one whose connection was broken then, or that was killed and is started
+// again, finds it still there.
+GRADUS_BODY std::string remote_network::last_words() {
+  std::unique_lock lock(mutex_);
+  const std::string why = why_;
+  if (is_stopped_ && !why.empty()) return {};
+  const auto done = [this] { return is_stopped_ || std::ranges::none_of(peers_, &peer::is_waited_for); };
+  for (const double until = tasks_.elapsed() + o_.last_secs;;) {
+    lock.unlock();
+    tell_all(why.empty() ? says_goodbye : says_gone, why);
+    if (!why.empty() || nodes_.me != cluster_shape::decider || tasks_.elapsed() > until) return why;
+    lock.lock();
+    if (changed_.wait_for(lock, static_cast<double>(o_.retry) / 1e9, done)) return why;
+  }
 }
 
 GRADUS_BODY void remote_network::server_stopped() {
   {
     const std::lock_guard lock(mutex_);
     is_stopped_ = true;
+    changed_.notify_all();
     if (ended_) return;
   }
   if (is_ps()) tell_all(says_gone);
@@ -204,10 +217,7 @@ GRADUS_BODY void remote_network::close(const std::string& why) {
   program_.end();
   box_.close();
 }
-GRADUS_BODY void remote_network::end() {
-  if (nodes_.me == cluster_shape::decider) tell_all(says_goodbye);
-  close({});
-}
+GRADUS_BODY void remote_network::end() { close({}); }
 // Returns whether parameter server 0 hears another worker, which has not left.
 GRADUS_BODY bool remote_network::another_trains() {
   try {
@@ -225,7 +235,7 @@ GRADUS_BODY void remote_network::finish() {
     const std::uint64_t joined = incarnation_;
     lock.unlock();
     // Sent again and again, since it may be lost, and since a decider that comes back has only what is in its log.
-    post({message_kind::leave, nodes_.me, cluster_shape::decider, joined, 0, 0, {}, {}});
+    post({message_kind::leave, nodes_.me, cluster_shape::decider, joined, 0, waits_for_end, {}, {}});
     while (box_.take([](const protocol_message&) {}, at_once)) {
     }
     lock.lock();
@@ -243,14 +253,17 @@ GRADUS_BODY void remote_network::finish() {
   }
   if (!why_.empty())
     raise(status::aborted, text(nodes_.task, " has done its part, and the cluster was lost before all had: ", why_));
+  lock.unlock();
+  say(cluster_shape::decider, says_goodbye);
+}
+GRADUS_BODY void remote_network::say(std::uint32_t node, std::uint64_t about, std::span<const wire_slice> slices) {
+  message_encoder encoder(carrier_->limits());
+  carrier_->send(node, encoder.encode({.kind = message_kind::hello, .sender = nodes_.me, .about = about}, slices));
 }
 GRADUS_BODY void remote_network::tell_all(std::uint64_t about, const std::string& why) {
-  message_encoder encoder(carrier_->limits());
   const wire_slice reason{"why", dtype::uint8, 0, std::as_bytes(std::span(why))};
-  const std::span<const wire_slice> slices(&reason, why.empty() ? 0 : 1);
   for (std::uint32_t k = 0; k < nodes_.names.size(); ++k)
-    if (k != nodes_.me)
-      carrier_->send(k, encoder.encode({.kind = message_kind::hello, .sender = nodes_.me, .about = about}, slices));
+    if (k != nodes_.me) say(k, about, std::span(&reason, why.empty() ? 0 : 1));
 }
 GRADUS_BODY void remote_network::check(const std::string& waited) const {
   const std::lock_guard lock(mutex_);
@@ -275,9 +288,8 @@ GRADUS_BODY void remote_network::tell_members(std::uint32_t node) {
     bytes_out out(bytes);
     put_plain(out, members_here());
   }
-  message_encoder encoder(carrier_->limits());
-  carrier_->send(node, encoder.encode({.kind = message_kind::hello, .sender = nodes_.me, .about = tells_members},
-                                      {{"members", dtype::uint8, 0, std::span<const std::byte>(bytes)}}));
+  const wire_slice list{"members", dtype::uint8, 0, bytes};
+  say(node, tells_members, std::span(&list, 1));
 }
 GRADUS_BODY std::vector<cluster_member> remote_network::known_members() {
   std::unique_lock lock(mutex_);
@@ -286,9 +298,7 @@ GRADUS_BODY std::vector<cluster_member> remote_network::known_members() {
   const double since = tasks_.elapsed();
   while (answers_ == before && !ended_ && tasks_.elapsed() - since < o_.answer_secs) {
     lock.unlock();
-    message_encoder encoder(carrier_->limits());
-    carrier_->send(cluster_shape::decider,
-                   encoder.encode({.kind = message_kind::hello, .sender = nodes_.me, .about = asks_members}));
+    say(cluster_shape::decider, asks_members);
     lock.lock();
     changed_.wait_for(lock, static_cast<double>(o_.retry) / 1e9, [&] { return answers_ != before || ended_; });
   }
@@ -311,7 +321,7 @@ GRADUS_BODY void remote_network::see_boot(std::uint32_t node, std::uint64_t boot
   {
     const std::lock_guard lock(mutex_);
     const std::uint64_t before = peers_[node].meet(boot, tasks_.elapsed());
-    if (before != boot) peers_[node].has_left = false;
+    if (before != boot) peers_[node].has_left = false, peers_[node].is_waited_for = node < shape_.shards;
     is_lost = node < shape_.shards && before != 0 && before != boot && program_.is_there() && !program_.survives();
   }
   if (is_lost)
@@ -354,8 +364,10 @@ GRADUS_BODY void remote_network::came(std::uint32_t node, const received_frame& 
     p.heard = tasks_.elapsed();
     is_refused = is_of_chief(m.kind) && p.role == "worker";
     if (is_refused) ++refused_;
-    if (m.kind == message_kind::leave) p.has_left = true;
-    if (m.kind == message_kind::join) p.has_left = false;
+    if (m.kind == message_kind::leave) p.has_left = true, p.is_waited_for = m.about == waits_for_end;
+    if (m.kind == message_kind::join) p.has_left = p.is_waited_for = false;
+    if (m.kind == message_kind::hello && (m.about == says_goodbye || m.about == says_gone))
+      p.has_left = true, p.is_waited_for = false, changed_.notify_all();
   }
   if (m.kind == message_kind::hello) {
     if (node == cluster_shape::decider && m.about == says_goodbye) close({});

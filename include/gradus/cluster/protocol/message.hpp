@@ -24,7 +24,7 @@
 //   shard -> worker         pulled (sequence, about: the order of these values, parts), to the workers whose parts were
 //                           in an update, and as the answer to pull
 //   worker -> shard         pull (sequence, about: the least order)
-//   worker -> decider       join (sequence: the process), heartbeat, leave
+//   worker -> decider       join (sequence: the process), heartbeat, leave (about: 1 if its program waits for the end)
 //   decider -> worker       joined (ids: {worker, its incarnation before, the last sequence of that incarnation that
 //                           was decided}), left
 //   any node -> worker      refused (sequence: a refusal_code, about: depends on it)
