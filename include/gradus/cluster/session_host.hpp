@@ -62,7 +62,7 @@ private:
     std::mutex opening;
     unknown_ops unknown;
     std::unique_ptr<graph> what;
-    std::unique_ptr<base_session> session;  // null: not opened yet, or opening it failed
+    std::shared_ptr<base_session> session;  // null: not opened yet, or opening it failed
     std::map<std::uint64_t, std::shared_ptr<call>> calls;
     std::uint64_t done = 0;  // the client has the answers of all calls up to this one
     std::size_t at_work = 0;

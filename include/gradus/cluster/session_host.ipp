@@ -2,6 +2,7 @@
 #pragma once
 #include <algorithm>
 #include <exception>
+#include <optional>
 
 #include "../base/body.hpp"
 #include "session_host.hpp"
@@ -126,6 +127,7 @@ GRADUS_BODY void session_host::note(std::uint32_t node, const message_head& h) {
   std::uint64_t code = answer_codes::working;
   std::vector<std::byte> answer;
   std::shared_ptr<call> stopped;
+  std::optional<job> unbegun;
   {
     const std::lock_guard lock(mutex_);
     const auto s = sessions_.find(h.incarnation);
@@ -158,8 +160,14 @@ GRADUS_BODY void session_host::note(std::uint32_t node, const message_head& h) {
         answer = c->second->answer;
       }
     }
+    if (stopped != nullptr) {
+      const auto j = std::find_if(jobs_.begin(), jobs_.end(), [&](const job& one) { return one.what == stopped; });
+      if (j != jobs_.end() && works_in_session(static_cast<session_op>(j->frame.head.about)))
+        unbegun = std::move(*j), jobs_.erase(j);
+    }
   }
   if (stopped != nullptr) stopped->stop.cancel("the run was stopped by its client");
+  if (unbegun) make(*unbegun);  // its answer is that it was stopped
   if (op == session_op::cancel) return;
   if (answer.empty()) return say(node, h, code);
   const std::span<const std::byte> whole(answer);
@@ -293,12 +301,13 @@ GRADUS_BODY void session_host::drop(const std::vector<std::shared_ptr<served>>& 
     }
   }
   const std::string why = "the session's client is gone";
-  for (const bool closes : {false, true})
-    for (const auto& s : all) {
-      const std::lock_guard opening(s->opening);
-      if (s->session == nullptr) continue;
-      closes ? s->session->close() : s->session->closing().mark(why);
-    }
+  std::vector<std::shared_ptr<base_session>> opened;
+  for (const auto& s : all) {
+    const std::lock_guard opening(s->opening);  // which may take long
+    if (s->session != nullptr) opened.push_back(s->session);
+  }
+  for (const auto& s : opened) s->closing().mark(why);
+  for (const auto& s : opened) s->close();
   for (const auto& c : calls) c->stop.cancel(why);
 }
 
@@ -324,7 +333,7 @@ GRADUS_BODY void session_host::make(job& j) {
   }
   const auto op = static_cast<session_op>(j.frame.head.about);
   const bool is_last = op == session_op::close || op == session_op::reset;
-  std::unique_ptr<base_session> ends;
+  std::shared_ptr<base_session> ends;
   {
     const std::lock_guard opening(j.of->opening);
     const std::lock_guard lock(mutex_);
@@ -400,6 +409,7 @@ GRADUS_BODY std::vector<std::byte> session_host::answer_to(job& j, std::uint64_t
     of.is_closed = true;
     return finished();
   }
+  if (j.what->stop.is_cancelled()) raise(j.what->stop.kind(), j.what->stop.reason());
   if (session == nullptr)
     raise(status::failed_precondition, text("the session was not opened, or it was closed; make another one"));
   const int nodes = of.what->nodes.count;
