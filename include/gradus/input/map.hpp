@@ -231,7 +231,7 @@ private:
     if (place.is_noted) at_.swap(place.after), behind_ = 0;
     threads_->take(out);
   }
-  // Returns whether the source is somewhere else than the consumer, who is `behind_` elements behind `at_`.
+  // Returns whether the source is somewhere else than the consumer, which is `behind_` elements behind `at_`.
   bool is_ahead() const { return (threads_ != nullptr && !threads_->empty()) || failure_ != nullptr || has_ended_; }
   void go_to(const std::vector<std::byte>& at, std::int64_t behind) {
     position_reader from(at, true);
