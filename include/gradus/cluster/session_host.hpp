@@ -110,7 +110,7 @@ private:
   void note(std::uint32_t node, const message_head& h);
   void work();
   void sweep();
-  void make(job& j);
+  void make(job& j, bool may_wait = true);
   void drop(const std::vector<std::shared_ptr<served>>& all);
   std::vector<std::byte> answer_to(job& j, std::uint64_t& code);
   void say(std::uint32_t node, const message_head& of, std::uint64_t code, std::span<const std::byte> said = {},

@@ -167,7 +167,7 @@ GRADUS_BODY void session_host::note(std::uint32_t node, const message_head& h) {
     }
   }
   if (stopped != nullptr) stopped->stop.cancel("the run was stopped by its client");
-  if (unbegun) make(*unbegun);  // its answer is that it was stopped
+  if (unbegun) make(*unbegun, false);  // its answer is that it was stopped
   if (op == session_op::cancel) return;
   if (answer.empty()) return say(node, h, code);
   const std::span<const std::byte> whole(answer);
@@ -311,7 +311,8 @@ GRADUS_BODY void session_host::drop(const std::vector<std::shared_ptr<served>>& 
   for (const auto& c : calls) c->stop.cancel(why);
 }
 
-GRADUS_BODY void session_host::make(job& j) {
+// A thread of the transport may not wait for a session that is being opened: that call is at work too, and ends later.
+GRADUS_BODY void session_host::make(job& j, bool may_wait) {
   std::uint64_t code = 0;
   std::vector<std::byte> answer;
   try {
@@ -335,10 +336,11 @@ GRADUS_BODY void session_host::make(job& j) {
   const bool is_last = op == session_op::close || op == session_op::reset;
   std::shared_ptr<base_session> ends;
   {
-    const std::lock_guard opening(j.of->opening);
+    std::unique_lock opening(j.of->opening, std::defer_lock);
+    if (!opening.try_lock() && may_wait) opening.lock();
     const std::lock_guard lock(mutex_);
     --j.of->at_work;
-    if (j.of->is_closed && j.of->at_work == 0) ends = std::move(j.of->session);
+    if (opening.owns_lock() && j.of->is_closed && j.of->at_work == 0) ends = std::move(j.of->session);
     if (j.what->state == call::at_work && (!j.of->is_gone || is_last)) {
       bytes_ -= std::exchange(j.what->bytes, answer.size());
       bytes_ += answer.size();
@@ -372,6 +374,7 @@ GRADUS_BODY std::vector<std::byte> session_host::answer_to(job& j, std::uint64_t
     return frame;
   };
   const auto op = static_cast<session_op>(f.head.about);
+  if (works_in_session(op) && j.what->stop.is_cancelled()) raise(j.what->stop.kind(), j.what->stop.reason());
   if (op == session_op::reset) {
     {
       const std::lock_guard lock(mutex_);
@@ -409,7 +412,6 @@ GRADUS_BODY std::vector<std::byte> session_host::answer_to(job& j, std::uint64_t
     of.is_closed = true;
     return finished();
   }
-  if (j.what->stop.is_cancelled()) raise(j.what->stop.kind(), j.what->stop.reason());
   if (session == nullptr)
     raise(status::failed_precondition, text("the session was not opened, or it was closed; make another one"));
   const int nodes = of.what->nodes.count;
