@@ -64,6 +64,10 @@ TEST_CASE("a log that lies behind the checkpoint has lost what the checkpoint ha
                                         [&] { train(place / "a", recovery::log{.directory = place / "logs"}, 30); });
   CHECK(says(behind, "begins at update 20, and shard"));
   CHECK(says(behind, "is at 10 already: it has lost updates"));
+  // The machines that raise it do not know whether there are logs.
+  CHECK(says(behind,
+             "remove the logs of all parameter servers if the run has any (recovery::log), and start again from "
+             "the last checkpoint"));
 }
 
 TEST_CASE("what a log cannot be used for is refused") {

@@ -153,6 +153,31 @@ TEST_CASE("server: the resources that sessions of some settings get") {
   shared->leave(closing), own->leave(theirs);
 }
 
+TEST_CASE("server: all sessions are marked before the first wait ends, those with resources of their own too") {
+  for (const bool stops : {true, false}) {
+    server s(server::local_def());
+    const auto shared = s.resources_for(none);
+    std::vector<std::shared_ptr<session_resources>> boxes{shared, shared};
+    for (int i = 0; i < 2; ++i) boxes.push_back(s.resources_for(session_options{.isolate_session_state = true}));
+    std::vector<detail::session_end> ends(boxes.size());
+    for (std::size_t i = 0; i < ends.size(); ++i) boxes[i]->enter(ends[i]);
+    std::size_t waits_ended = 0, least = ends.size();
+    std::vector<std::unique_ptr<cancellation::link>> waits;
+    for (auto& end : ends)
+      waits.push_back(std::make_unique<cancellation::link>(end.closing, [&] {
+        ++waits_ended;
+        std::size_t marked = 0;
+        for (auto& other : ends) marked += other.closing.is_cancelled();
+        least = std::min(least, marked);
+      }));
+    stops ? s.stop() : s.reset();
+    CHECK(waits_ended == ends.size());
+    CHECK(least == ends.size());
+    for (const auto& end : ends) CHECK(end.closing.kind() == (stops ? status::cancelled : status::aborted));
+    for (std::size_t i = 0; i < ends.size(); ++i) boxes[i]->leave(ends[i]);
+  }
+}
+
 TEST_CASE("server: a task's place among those that train") {
   const cluster_spec all{{"chief", {"c:1"}}, {"ps", {"p0:1", "p1:1"}}, {"worker", {{2, "w2:1"}, {7, "w7:1"}}}};
   const auto task = [&](const cluster_spec& in, const char* job, int index) {

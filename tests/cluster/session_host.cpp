@@ -13,6 +13,7 @@
 
 #include <atomic>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
@@ -138,6 +139,51 @@ TEST_CASE("nor do the sessions of a service that ends, in whichever order they w
   }
 }
 
+TEST_CASE("sessions that end together are marked together, also while one of them is still being opened") {
+  hub h;
+  const server here(looped{&h, "server"}, one_task);
+  graph g;
+  g.placeholder("x", {});
+  std::mutex mutex;
+  std::vector<base_session*> made;
+  std::atomic<bool> is_opening = false, ends = false;
+  bool saw_one = false;
+  auto there = std::make_unique<detail::session_host>(
+      here,
+      [&](graph& of, session_resources& box) -> std::unique_ptr<base_session> {
+        auto s = sessions_of(of)(box);
+        const std::lock_guard lock(mutex);
+        if (made.size() < 2) return made.push_back(s.get()), std::move(s);
+        // The third takes long.
+        is_opening = true;
+        while (!ends) std::this_thread::yield();
+        for (int i = 0; i < 1000 && !saw_one; ++i) {
+          for (const auto* one : made) saw_one = saw_one || one->is_closed();
+          std::this_thread::yield();
+        }
+        return s;
+      },
+      [](std::string_view name) { return cpu<fast>::registry<ops<>>::named(name); }, session_limits{});
+  detail::session_client client(target, "loop", looped{&h, "one"}.make({}), quick());
+  const auto bytes = detail::graph_to_bytes(g);
+  const std::span<const std::byte> tensors[] = {bytes};
+  const auto open = [&](std::uint64_t number) {
+    client.call(detail::session_op::open, number, 1, detail::bytes_of_said(detail::open_call{}), tensors);
+  };
+  open(1), open(3);
+  std::thread third([&] {
+    try {
+      open(2);
+    } catch (const error&) {  // or its answer comes before the end
+    }
+  });
+  while (!is_opening) std::this_thread::yield();
+  ends = true;
+  there.reset();
+  CHECK_FALSE(saw_one);
+  third.join();
+}
+
 TEST_CASE("a call that its client has given up is stopped, and takes no element later") {
   serving at;
   graph g;
@@ -160,6 +206,51 @@ TEST_CASE("a call that its client has given up is stopped, and takes no element 
   CHECK(in.pending() == pending_calls{});
   looks.run(put);
   CHECK(in.size() == 1);
+}
+
+TEST_CASE("a run that waits for a thread of the server is not begun once its client has stopped it, or given it up") {
+  for (const bool stops : {true, false}) {
+    CAPTURE(stops);
+    hub h;
+    const server here(looped{&h, "server"}, one_task);
+    const session_service there{here, session_limits{.threads = 1}};
+    counting k;
+    graph_queue q(k.g, make_queue_spec(queue_kind::fifo, 8, {float32}, {.shapes = {{}}, .name = "q"}));
+    const value put = q.enqueue({k.g.constant(1.0)}), got = q.dequeue()[0];
+    session<cpu<fast>, shared_resources> looks{k.g, shared_resources(here.resources())};
+    looks.initialize();
+    const any_queue in = q.in(looks);
+    std::atomic<std::uint64_t> number = 0;  // of the session that ran last
+    std::atomic<bool> fails = false, was_stopped = false, is_heard = false, is_over = false;
+    h.saw = [&](std::span<const std::byte> frame) {
+      const detail::message_head head = detail::keep_frame(frame).head;
+      if (is_run(frame)) number = head.incarnation;
+      if (head.kind != detail::message_kind::call || head.incarnation != number) return;
+      if (head.about == static_cast<std::uint64_t>(detail::session_op::cancel)) was_stopped = true;
+      if (head.about != static_cast<std::uint64_t>(detail::session_op::ask)) return;
+      if (was_stopped) is_heard = true;  // by the server: frames of one session come in their order
+      if (fails) raise(status::unavailable, "no network");
+    };
+    remote_session busy(target, k.g, looped{&h, "one"}, quick()), s(target, k.g, looped{&h, "two"}, quick());
+    std::thread first([&] { busy.run(got); });
+    while (in.pending().dequeues != 1) std::this_thread::yield();
+    cancellation stop;
+    const std::uint64_t before = number;
+    std::thread second([&] {
+      CHECK_THROWS_AS(s.run(k.add, {}, {.stop = &stop}), error);
+      is_over = true;
+    });
+    while (number == before) std::this_thread::yield();
+    if (stops)
+      stop.cancel();
+    else
+      fails = true;
+    while (!is_over && !is_heard) std::this_thread::yield();
+    fails = false;
+    looks.run(put);
+    first.join(), second.join();
+    CHECK(s.run(k.v).as<float>()[0] == 0);
+  }
 }
 
 TEST_CASE("a certificate of a parameter server opens no session, one of a worker resets none") {

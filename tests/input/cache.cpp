@@ -11,6 +11,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 
 #include "data.hpp"
 
@@ -80,6 +81,40 @@ TEST_CASE("behind a stage that reads ahead, too, the source is read once") {
   CHECK(all_of(std::move(left)) == ints{0, 2, 4, 6, 8, 10});
   resumes([] { return range_dataset(7).shuffle(7, 1).cache().prefetch(2).repeat(3); });
   resumes([] { return range_dataset(7).batch(2).cache().prefetch(2).repeat(3); });
+}
+
+TEST_CASE("a copy of a full cache whose file is gone, or was cut, gives what the file held, and writes it again") {
+  const testing::temp_dir dir;
+  const std::string path = dir / "kept";
+  const auto make = [&] {
+    return cached_dataset<false>(range_dataset(7).shuffle(7, 1), path, [](std::string_view) {});
+  };
+  const ints once = all_of(range_dataset(7).shuffle(7, 1));
+  for (const bool opened : {false, true})  // rather than filled by this one
+    for (const bool is_cut : {false, true})
+      for (const std::size_t k : {std::size_t{0}, std::size_t{3}, std::size_t{7}}) {
+        CAPTURE(k);
+        std::filesystem::remove(path);
+        CHECK(all_of(make()) == once);
+        if (!opened) std::filesystem::remove(path);
+        cached_dataset<false> d = make();
+        datum e;
+        if (!opened) {
+          while (d.next(e)) {
+          }
+          d.rewind();
+        }
+        for (std::size_t i = 0; i < k; ++i) d.next(e);
+        if (is_cut)
+          std::filesystem::resize_file(path, 30);
+        else
+          std::filesystem::remove(path);
+        cached_dataset<false> copy = d;
+        CHECK(all_of(copy) == ints(once.begin() + static_cast<std::ptrdiff_t>(k), once.end()));
+        copy.rewind();
+        CHECK(all_of(copy) == once);
+        CHECK(all_of(make()) == once);
+      }
 }
 
 TEST_CASE("a position among batches is refused by batches of another size") {

@@ -5,6 +5,9 @@
 using namespace data_tests;
 
 #include <gradus/input/dataset.hpp>
+#include <gradus/input/map.hpp>
+
+#include <algorithm>
 
 TEST_CASE("side by side, as long as the shortest") {
   auto d = zip_datasets(range_dataset(5), range_dataset(10, 13, 1, "other"));
@@ -26,6 +29,42 @@ TEST_CASE("side by side, as long as the shortest") {
   CHECK(b.next(views) == 1);
   CHECK(b.next(views) == 0);
   resumes([] { return zip_datasets(range_dataset(9).shuffle(3, 1), range_dataset(0, 4, 1, "other").repeat()); });
+}
+
+TEST_CASE("behind an error of one or more datasets the elements are side by side again") {
+  const auto numbers = [](const char* name, ints bad) {
+    return range_dataset(0, 6, 1, name).map([=](datum& e) {
+      for (const auto b : bad)
+        if (value_of(e) == b) raise(status::data_loss, text(name, b));
+    });
+  };
+  for (const ints& a : {ints{}, ints{0}, ints{2, 3}})
+    for (const ints& b : {ints{1}, ints{2}, ints{3, 5}})
+      for (const ints& c : {ints{}, ints{2, 4}}) {
+        any_dataset d = zip_datasets(numbers("a", a), numbers("b", b), numbers("c", c).take(5));
+        datum e;
+        for (std::int64_t i = 0; i < 5; ++i) {
+          const auto fails = [&](const ints& list) { return std::find(list.begin(), list.end(), i) != list.end(); };
+          const char* const first = fails(a) ? "a" : fails(b) ? "b" : fails(c) ? "c" : nullptr;
+          if (first != nullptr) {
+            CHECK(message_of(status::data_loss, [&] { d.next(e); }) == text(first, i));
+            continue;
+          }
+          REQUIRE(d.next(e));
+          for (std::size_t k = 0; k < 3; ++k) CHECK(e.value<std::int64_t>(k) == i);
+        }
+      }
+  // Behind it the end comes, and a position goes on there.
+  any_dataset d = zip_datasets(numbers("a", {2}), range_dataset(0, 3, 1, "other"));
+  datum e;
+  CHECK((d.next(e) && d.next(e)));
+  CHECK_THROWS_AS(d.next(e), data_loss);
+  std::vector<std::byte> at;
+  d.save(at);
+  any_dataset other = zip_datasets(numbers("a", {2}), range_dataset(0, 3, 1, "other"));
+  other.load(at);
+  CHECK_FALSE(other.next(e));
+  CHECK_FALSE(d.next(e));
 }
 
 TEST_CASE("behind its end no dataset is read on") {

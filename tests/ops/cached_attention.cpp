@@ -94,5 +94,6 @@ TEST_CASE("a loss behind it has no gradient, and says so") {
   const value y = multi_head_attention(x, {.heads = 2, .position = g.placeholder("p", {}, int32), .time = 4});
   g.add_output(output::loss, "loss", reduce_mean(y));
   CHECK(message_of(status::invalid_argument, [&] { (void)minimize(parts_of(g), {}); }) ==
-        "gradients: no gradient is defined for CachedAttention");
+        "gradients: no gradient is defined for CachedAttention; compute it from ops that have one, or hold it constant "
+        "by stop_gradient");
 }

@@ -1,10 +1,14 @@
 // Facts about tf.gradients (1.15): values that its own tests state, and its rules for what has no gradient.
 #include "../golden/golden.hpp"
+#include "../message.hpp"
 #include "../ops/refusal.hpp"
 
 #include <gradus/cpu/device.hpp>
 #include <gradus/graph/law.hpp>
+#include <gradus/ops/attention.hpp>
+#include <gradus/ops/conv.hpp>
 #include <gradus/ops/layer.hpp>
+#include <gradus/ops/layer_norm.hpp>
 #include <gradus/ops/precision.hpp>
 #include <gradus/pass/autodiff.hpp>
 #include <gradus/run/session.hpp>
@@ -13,6 +17,9 @@
 
 #include <algorithm>
 #include <array>
+#include <fstream>
+#include <sstream>
+#include <string>
 #include <vector>
 
 using namespace gradus;
@@ -282,6 +289,53 @@ TEST_CASE("second derivatives: gradients of gradients") {
   CHECK(scalar_of(g, third[0]) == 6);
 }
 
+TEST_CASE("a second derivative that is not defined: the error names op and remedy, and the page of ops the function") {
+  struct function {
+    const char *name, *op;
+    value (*of)(value);
+  };
+  const function all[] = {
+      {"elu", "EluGrad", [](value x) { return elu(x); }},
+      {"gelu", "GeluGrad", [](value x) { return gelu(x); }},
+      {"log_softmax", "LogSoftmaxGrad", [](value x) { return log_softmax(x) * x; }},
+      {"max_pool", "MaxPoolGrad",
+       [](value x) {
+         return max_pool(reshape(x, {1, 6, 2, 1}), {.pool_size = 2});
+       }},
+      {"sparse_softmax_cross_entropy", "SparseSoftmaxCrossEntropyGrad",
+       [](value x) {
+         return sparse_softmax_cross_entropy(x, x.g->constant({1, 2}, {2}, int32));
+       }},
+      {"normalize_rows", "LayerNormGrad", [](value x) { return normalize_rows(x, 1e-3); }},
+      {"self_attention", "AttentionGrad",
+       [](value x) {
+         return self_attention(reshape(x, {1, 2, 6}), {});
+       }},
+      {"tanh", nullptr, [](value x) { return tanh(x); }},
+      {"softplus", nullptr, [](value x) { return softplus(x); }},
+      {"softmax", nullptr, [](value x) { return softmax(x); }},
+  };
+  std::ostringstream page_text;
+  page_text << std::ifstream(GRADUS_SOURCE_DIR "/docs/ops.md").rdbuf();
+  const std::string page = page_text.str();
+  const auto begin = page.find("**Second derivatives.**");
+  REQUIRE(begin != std::string::npos);
+  const std::string said = page.substr(begin, page.find("\n\n", begin) - begin);
+  for (const function& f : all) {
+    CAPTURE(f.name);
+    graph g;
+    const value x = g.placeholder("x", {2, 6});
+    const auto first = grads(g, {square(f.of(x))}, {x});
+    CHECK((said.find(text('`', f.name, '`')) != std::string::npos) == (f.op != nullptr));
+    if (f.op == nullptr)
+      CHECK(grads(g, {first[0].dense}, {x})[0]);
+    else
+      CHECK(message_of(status::invalid_argument, [&] { grads(g, {first[0].dense}, {x}); }) ==
+            text("gradients: no gradient is defined for ", f.op,
+                 ", a second derivative; compute it from ops that have one, or hold it constant by stop_gradient"));
+  }
+}
+
 namespace {
 template <auto F>
 constexpr void differentiate(graph& g) {
@@ -295,7 +349,8 @@ TEST_CASE("refusals") {
   refusal_test::check<[](graph& g) {
     const value x = g.placeholder("x", {2});
     go(g, prevent_gradient(x), x);
-  }>("gradients: no gradient is defined for PreventGradient");
+  }>("gradients: no gradient is defined for PreventGradient; compute it from ops that have one, or hold it constant by "
+     "stop_gradient");
   refusal_test::check<[](graph& g) {
     const value n = g.placeholder("n", {2}, int32), x = g.placeholder("x", {2});
     go(g, n, n, {.grad_ys = std::span(&x, 1)});

@@ -1,6 +1,7 @@
 #include <gradus/summary/shared_writer.hpp>
 
 #include <gradus/summary/reader.hpp>
+#include <gradus/testing/hand_tasks.hpp>
 #include <gradus/testing/temp_dir.hpp>
 
 #include <doctest/doctest.h>
@@ -8,6 +9,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <memory>
 #include <thread>
 #include <vector>
 
@@ -36,6 +38,18 @@ int versions_in(const std::string& directory) {
     for (const auto& e : summary_iterator(join_path(directory, name))) found += e.what == event_kind::file_version;
   return found;
 }
+// Its tasks begin a second after they are started.
+struct late_tasks final : task_driver {
+  explicit late_tasks(const task_system& of) : of_(of) {}
+  double now() const override { return of_.now(); }
+  double elapsed() const override { return of_.elapsed(); }
+  void sleep(double secs) override { of_.sleep(secs); }
+  std::unique_ptr<meeting> make_meeting() override { return of_.driver()->make_meeting(); }
+  std::unique_ptr<running> start(std::function<void()> body) override {
+    return of_.driver()->start([of = of_, body = std::move(body)] { of.sleep(1), body(); });
+  }
+  task_system of_;
+};
 }  // namespace
 
 TEST_CASE("one writer for a directory, whatever path leads there, as long as an owner has it") {
@@ -95,6 +109,27 @@ TEST_CASE("threads that add and close meanwhile: every event is there once, in o
     CHECK(files_of(dir.path()).size() == 1);
     CHECK(steps_of(dir.path()).size() == 3 * adds);
   }
+}
+
+TEST_CASE("who comes while the last events of a writer are written begins a file behind them") {
+  const testing::temp_dir dir;
+  const testing::hand_tasks hand;
+  auto last = shared_summary_writer(dir.path(),
+                                    {.max_queue = 10, .run = task_system(std::make_shared<late_tasks>(hand.tasks()))});
+  last->add_scalar("x", 1, 1);
+  std::shared_ptr<detail::any_summary_writer> next;
+  task_handle leaves = hand.tasks().start("an owner", "do without", [&] { last.reset(); });
+  hand.settle();  // its thread has not begun to write
+  task_handle comes =
+      hand.tasks().start("another owner", "do without", [&] { next = shared_summary_writer(dir.path()); });
+  hand.settle();
+  CHECK(files_of(dir.path()).size() == 1);
+  hand.advance(1);
+  leaves.join(), comes.join();
+  REQUIRE(next != nullptr);
+  next->add_scalar("x", 1, 2), next->close();
+  CHECK(files_of(dir.path()).size() == 2);
+  CHECK(steps_of(dir.path()) == std::vector<std::int64_t>{1, 2});
 }
 
 TEST_CASE("behind another writer's file a new one begins, and in a directory that was made again") {

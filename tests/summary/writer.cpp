@@ -16,6 +16,7 @@
 #include <gradus/summary/graph_def.hpp>
 #include <gradus/summary/reader.hpp>
 #include <gradus/summary/writer.hpp>
+#include <gradus/testing/faulty_files.hpp>
 #include <iterator>
 #include <map>
 #include <memory>
@@ -455,6 +456,30 @@ TEST_CASE("closed and resumed: the same file, unless somebody took it away; with
     log.add_scalar("a", 1, 3);
     log.close();
     CHECK(events_of(fs, log.path()).size() == 2);
+  }
+}
+
+TEST_CASE("what an owner syncs outlives a power failure, also where another owner has closed the writer") {
+  for (const std::size_t queue : {0u, 10u}) {
+    const testing::faulty_files fs;
+    summary_writer<testing::faulty_files, hand_clock> log("runs", {.max_queue = queue, .hostname = "h"}, fs,
+                                                          hand_clock{});
+    log.share();
+    log.add_scalar("x", 1, 1), log.close();
+    log.sync(), log.sync();
+    log.add_scalar("x", 1, 2), log.close();
+    log.sync();
+    const auto disks = fs.after_power_failure([&](const testing::faulty_files& disk) {
+      std::int64_t last = 0;
+      REQUIRE(disk.holds(log.path()));
+      for (const auto& e : summary_iterator(log.path(), disk)) last = e.step;
+      CHECK(last == 2);
+    });
+    CHECK(disks > 0);
+    CHECK(fs.open_handles() == 0);
+    // There is nothing to sync of a file that was removed.
+    fs.remove(log.path());
+    log.sync();
   }
 }
 

@@ -2,6 +2,8 @@
 
 #include <gradus/codec/state_file.hpp>
 #include <gradus/cpu/device.hpp>
+#include <gradus/cpu/host.hpp>
+#include <gradus/ops/host.hpp>
 #include <gradus/ops/state.hpp>
 #include <gradus/run/session.hpp>
 #include <gradus/summary/graph.hpp>
@@ -129,6 +131,37 @@ TEST_CASE("a session keeps the checkpoints that another supervisor has saved in 
   }
   step(first);
   CHECK(at.checkpoints().size() == 4);
+}
+
+TEST_CASE("so do a program's own saves by the supervisor's saver, where the supervisor saves nothing itself") {
+  for (const bool managed : {true, false}) {
+    folder at;
+    graph g;
+    create_global_step(g);
+    const value add = assign_add(get_global_step(g), g.constant(1, int64));
+    session_supervisor_options o = in_step();
+    o.logdir = at.path(), o.save_model_secs = 0, o.save_on_stop = false;
+    const auto step = [&](session_supervisor& sv) {
+      const auto save = [&](base_session& s) {
+        s.run(add);
+        state_list list;
+        s.remembers(list);
+        sv.saver()->save(list, sv.save_path(), global_step(s, sv.global_step()));
+      };
+      if (managed)
+        save(sv.managed_session().raw_session());
+      else
+        save(*sv.prepare_or_wait_for_session()), sv.stop();
+    };
+    session_supervisor first(g, sessions_of(g), o);
+    step(first);
+    {
+      session_supervisor other(g, sessions_of(g), o);
+      step(other), step(other);
+    }
+    step(first);
+    CHECK(at.checkpoints().size() == 4);
+  }
 }
 
 TEST_CASE("S1 prepare, run ten times, close, stop") {
@@ -778,6 +811,52 @@ TEST_CASE("a session that has restored step 3 takes back no event of step 3") {
     }
     CHECK(run_files::steps_of(run_files::read_curves(posix{}, m.at.path()), "mine") ==
           std::vector<std::int64_t>{1, 2, 3, 4, 5});
+  }
+}
+
+namespace {
+session_supervisor* supervises = nullptr;
+std::string said_in_run;
+void stops(std::span<float> y, std::span<const float> x) {
+  y[0] = x[0];
+  said_in_run = refusal<failed_precondition>([] { supervises->stop(); });
+}
+}  // namespace
+template <>
+struct gradus::op_kernel<&gradus::host_op<&stops>> : gradus::host_kernel<&stops> {};
+
+TEST_CASE("a stop inside a run, for which it would wait, is refused, and the run goes on") {
+  model m;
+  const value v = m.g.variable("v", {}, {.init = zeros}), y = host_call<&stops>({v});
+  session_supervisor sv(m.g, sessions_of(m.g, ops<&host_op<&stops>>{}), m.in());
+  supervises = &sv;
+  auto sess = sv.managed_session();
+  sess.run(y);
+  CHECK(says(said_in_run, "call request_stop() here, and stop() behind the run"));
+  CHECK_FALSE(sv.should_stop());
+  sv.stop();
+}
+
+TEST_CASE("a session that has restored a step writes no second summary and no rate of it") {
+  for (const auto place : {service_place::in_step, service_place::threads}) {
+    model m;
+    testing::hand_tasks hand;
+    const value step = create_global_step(m.g), next = assign_add(step, m.g.constant(1, int64));
+    m.g.summary_scalar("twice", cast(step, float32) * 2.0);
+    for (int session = 0; session < 3; ++session) {
+      session_supervisor sv(
+          m.g, sessions_of(m.g),
+          m.in({.save_summaries_secs = 10, .save_model_secs = 1000, .services = place, .tasks = hand.tasks()}));
+      auto sess = sv.managed_session();
+      hand.settle();
+      for (int k = 0; k < 3; ++k) sess.run(next), hand.advance(10);
+    }
+    const auto curves = run_files::read_curves(posix{}, m.at.path());
+    for (const char* tag : {"twice", "global_step/sec"}) {
+      const auto steps = run_files::steps_of(curves, tag);
+      CHECK(steps.size() > 4);
+      CHECK(std::adjacent_find(steps.begin(), steps.end(), std::greater_equal<>()) == steps.end());
+    }
   }
 }
 

@@ -638,6 +638,20 @@ TEST_CASE("the best values come back; what belongs to the count of steps stays")
   CHECK(varied.power == doctest::Approx(product).epsilon(1e-12));
 }
 
+TEST_CASE("a profile drops no value that a schedule has watched since the last save") {
+  const faulty_files files;
+  auto t =
+      make_trainer<line>(adam{}, reduce_on_plateau{.initial = 0.05}, files, silent{}, run_config{.model_dir = "run"});
+  t.train(data(), {.max_steps = 4});
+  t.profile(data(), 1);
+  t.train(data(), {.max_steps = 8});
+  t.watch(1);
+  CHECK(why([&] { t.profile(data(), 1); }, status::failed_precondition)
+            .find("and with them values of step 8 that no checkpoint has") != std::string::npos);
+  t.train(data(), {.max_steps = 9});
+  t.profile(data(), 1);
+}
+
 TEST_CASE("a save when the value is better knows after a restart the best one before it") {
   const auto losses = losses_by_hand(4, 80);
   const auto best = std::min_element(losses.begin(), losses.end()) - losses.begin();

@@ -1,7 +1,7 @@
 // costs: 300
-// What a thread reads ahead changes nothing: pipelines put together at random around a cache, with a prefetch of any
-// depth behind it, give what they give without it, however far the thread has come whenever the consumer asks, leaves
-// a round in its middle, or goes back to a saved position.
+// What is read ahead changes nothing: pipelines put together at random around a cache, with a prefetch of any depth
+// behind it, or a map with any number of threads, give what they give without it, however far it has come whenever the
+// consumer asks, leaves a round in its middle, or goes back to a saved position.
 #include <gradus/input/combinators.hpp>
 #include <gradus/testing/hand_tasks.hpp>
 #include <gradus/testing/temp_dir.hpp>
@@ -18,11 +18,12 @@ using ints = std::vector<std::int64_t>;
 const components scalar = {{"value", int64, {}}};
 std::int64_t value_of(const datum& e) { return e.value<std::int64_t>(0); }
 
-// How a pipeline is read: with a thread that reads `ahead` elements ahead (0: with none). A slow consumer lets the
-// thread come as far as it can before each call.
+// How a pipeline is read: with a thread that reads `ahead` elements ahead (0: with none), or by a map with so many
+// threads. A slow consumer lets the threads come as far as they can before each call.
 struct reading {
   std::int64_t ahead = 0;
   bool slow = false;
+  int threads = 0;
 };
 
 // The pipeline of a seed, whose caches lie in `directory`, or in memory where that is empty.
@@ -36,6 +37,8 @@ any_dataset pipeline(std::uint64_t seed, const reading& how, const std::string& 
     return std::move(d).cache(join_path(directory, text("cache", files++)));
   };
   const auto read_ahead = [&](any_dataset d) -> any_dataset {
+    if (how.threads != 0)
+      return std::move(d).map([](datum&) {}, {.parallel = how.threads, .driver = hand.tasks().driver()});
     if (how.ahead == 0) return d;
     return std::move(d).prefetch(how.ahead, hand.tasks());
   };
@@ -105,7 +108,7 @@ ints seen(std::uint64_t seed, const reading& how, const std::string& directory) 
 
 }  // namespace
 
-TEST_CASE("at any depth, fast or slow, in memory or in a file, the stream is that without prefetch") {
+TEST_CASE("at any depth, fast or slow, in memory or in a file, the stream is that of no one who reads ahead") {
   const testing::temp_dir scratch;
   const std::uint64_t pipelines = std::getenv("GRADUS_LONG") != nullptr ? 3000 : 150;
   for (std::uint64_t seed = 0; seed < pipelines; ++seed) {
@@ -119,6 +122,11 @@ TEST_CASE("at any depth, fast or slow, in memory or in a file, the stream is tha
         REQUIRE(seen(seed, {ahead, slow}, "") == plain);
         REQUIRE(seen(seed, {ahead, slow}, scratch / text(slow ? "slow" : "fast", ahead, '-', seed)) == plain);
       }
+    for (const int threads : {1, 2, 5}) {
+      CAPTURE(threads);
+      REQUIRE(seen(seed, {.threads = threads}, "") == plain);
+      REQUIRE(seen(seed, {.threads = threads}, scratch / text("map", threads, '-', seed)) == plain);
+    }
   }
 }
 
@@ -134,4 +142,5 @@ TEST_CASE("where positions are large, and so noted with few elements, the end co
   const ints plain = rounds(make());
   CHECK(ints(plain.begin(), plain.begin() + 300) == ints(plain.begin() + 300, plain.begin() + 600));
   for (const std::int64_t ahead : {1, 8, 400}) CHECK(rounds(make().prefetch(ahead)) == plain);
+  for (const int threads : {1, 2, 9}) CHECK(rounds(make().map([](datum&) {}, {.parallel = threads})) == plain);
 }

@@ -145,7 +145,8 @@ GRADUS_BODY void server::stop() {
     all = all_resources(), network = network_;
     changed_.notify_all();  // under the mutex, since the caller of join may destroy the server
   }
-  for (const auto& r : all) r->close_sessions(why);
+  for (const auto& r : all) r->mark_sessions(why, status::cancelled);
+  for (const auto& r : all) r->end_marked_sessions();
   if (network != nullptr) network->server_stopped();
 }
 
@@ -215,10 +216,10 @@ GRADUS_BODY void server::reset(const std::vector<std::string>& containers) const
     const std::lock_guard lock(mutex_);
     all = all_resources();
   }
-  for (const auto& r : all) {
-    r->abort_sessions(text("the server \"", target(), "\" was reset"));
-    if (takes_default) r->reset();
-  }
+  for (const auto& r : all) r->mark_sessions(text("the server \"", target(), "\" was reset"), status::aborted);
+  for (const auto& r : all) r->end_marked_sessions();
+  if (takes_default)
+    for (const auto& r : all) r->reset();
 }
 
 }  // namespace gradus

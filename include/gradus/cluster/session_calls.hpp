@@ -39,6 +39,9 @@ enum class session_op : std::uint64_t {
   alive      // the client still exists
 };
 inline constexpr std::uint64_t last_session_op = static_cast<std::uint64_t>(session_op::alive);
+// Returns whether the call does its work in a session: it is not begun where it was stopped before, while a session is
+// opened and closed all the same.
+constexpr bool works_in_session(session_op op) { return op >= session_op::initialize && op <= session_op::write; }
 
 namespace answer_codes {
 inline constexpr std::uint64_t working = 100;    // the call is at work

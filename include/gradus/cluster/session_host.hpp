@@ -62,7 +62,7 @@ private:
     std::mutex opening;
     unknown_ops unknown;
     std::unique_ptr<graph> what;
-    std::unique_ptr<base_session> session;  // null: not opened yet, or opening it failed
+    std::shared_ptr<base_session> session;  // null: not opened yet, or opening it failed
     std::map<std::uint64_t, std::shared_ptr<call>> calls;
     std::uint64_t done = 0;  // the client has the answers of all calls up to this one
     std::size_t at_work = 0;
@@ -110,7 +110,7 @@ private:
   void note(std::uint32_t node, const message_head& h);
   void work();
   void sweep();
-  void make(job& j);
+  void make(job& j, bool may_wait = true);
   void drop(const std::vector<std::shared_ptr<served>>& all);
   std::vector<std::byte> answer_to(job& j, std::uint64_t& code);
   void say(std::uint32_t node, const message_head& of, std::uint64_t code, std::span<const std::byte> said = {},

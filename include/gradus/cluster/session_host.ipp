@@ -2,6 +2,7 @@
 #pragma once
 #include <algorithm>
 #include <exception>
+#include <optional>
 
 #include "../base/body.hpp"
 #include "session_host.hpp"
@@ -126,6 +127,7 @@ GRADUS_BODY void session_host::note(std::uint32_t node, const message_head& h) {
   std::uint64_t code = answer_codes::working;
   std::vector<std::byte> answer;
   std::shared_ptr<call> stopped;
+  std::optional<job> unbegun;
   {
     const std::lock_guard lock(mutex_);
     const auto s = sessions_.find(h.incarnation);
@@ -158,8 +160,14 @@ GRADUS_BODY void session_host::note(std::uint32_t node, const message_head& h) {
         answer = c->second->answer;
       }
     }
+    if (stopped != nullptr) {
+      const auto j = std::find_if(jobs_.begin(), jobs_.end(), [&](const job& one) { return one.what == stopped; });
+      if (j != jobs_.end() && works_in_session(static_cast<session_op>(j->frame.head.about)))
+        unbegun = std::move(*j), jobs_.erase(j);
+    }
   }
   if (stopped != nullptr) stopped->stop.cancel("the run was stopped by its client");
+  if (unbegun) make(*unbegun, false);  // its answer is that it was stopped
   if (op == session_op::cancel) return;
   if (answer.empty()) return say(node, h, code);
   const std::span<const std::byte> whole(answer);
@@ -293,16 +301,18 @@ GRADUS_BODY void session_host::drop(const std::vector<std::shared_ptr<served>>& 
     }
   }
   const std::string why = "the session's client is gone";
-  for (const bool closes : {false, true})
-    for (const auto& s : all) {
-      const std::lock_guard opening(s->opening);
-      if (s->session == nullptr) continue;
-      closes ? s->session->close() : s->session->closing().mark(why);
-    }
+  std::vector<std::shared_ptr<base_session>> opened;
+  for (const auto& s : all) {
+    const std::lock_guard opening(s->opening);  // which may take long
+    if (s->session != nullptr) opened.push_back(s->session);
+  }
+  for (const auto& s : opened) s->closing().mark(why);
+  for (const auto& s : opened) s->close();
   for (const auto& c : calls) c->stop.cancel(why);
 }
 
-GRADUS_BODY void session_host::make(job& j) {
+// A thread of the transport may not wait for a session that is being opened: that call is at work too, and ends later.
+GRADUS_BODY void session_host::make(job& j, bool may_wait) {
   std::uint64_t code = 0;
   std::vector<std::byte> answer;
   try {
@@ -324,12 +334,13 @@ GRADUS_BODY void session_host::make(job& j) {
   }
   const auto op = static_cast<session_op>(j.frame.head.about);
   const bool is_last = op == session_op::close || op == session_op::reset;
-  std::unique_ptr<base_session> ends;
+  std::shared_ptr<base_session> ends;
   {
-    const std::lock_guard opening(j.of->opening);
+    std::unique_lock opening(j.of->opening, std::defer_lock);
+    if (!opening.try_lock() && may_wait) opening.lock();
     const std::lock_guard lock(mutex_);
     --j.of->at_work;
-    if (j.of->is_closed && j.of->at_work == 0) ends = std::move(j.of->session);
+    if (opening.owns_lock() && j.of->is_closed && j.of->at_work == 0) ends = std::move(j.of->session);
     if (j.what->state == call::at_work && (!j.of->is_gone || is_last)) {
       bytes_ -= std::exchange(j.what->bytes, answer.size());
       bytes_ += answer.size();
@@ -363,6 +374,7 @@ GRADUS_BODY std::vector<std::byte> session_host::answer_to(job& j, std::uint64_t
     return frame;
   };
   const auto op = static_cast<session_op>(f.head.about);
+  if (works_in_session(op) && j.what->stop.is_cancelled()) raise(j.what->stop.kind(), j.what->stop.reason());
   if (op == session_op::reset) {
     {
       const std::lock_guard lock(mutex_);

@@ -115,6 +115,7 @@ public:
       raise(status::failed_precondition, text("cache: \"", path_, "\" is being written; copy the dataset before"));
     open_file();
     full_ = full_ && (o.full_ || !left_);  // where the file may be of an iteration that `o` has left, it is not used
+    if (o.full_ && !full_) go_to(o);       // the file is gone
   }
   cached_dataset& operator=(const cached_dataset& o) {
     cached_dataset copy(o);
@@ -246,6 +247,14 @@ private:
       log_(line);
     else
       std::fprintf(stderr, "%s\n", line.c_str());
+  }
+  // Goes where another one is, by its position.
+  void go_to(const cached_dataset& o) {
+    std::vector<std::byte> at;
+    position_writer to(at);
+    o.write(to);
+    position_reader from(at, true);
+    read(from);
   }
   void start_filling() {
     begin_.emplace();

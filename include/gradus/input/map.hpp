@@ -4,15 +4,18 @@
 //   .map({{"x", float32, {784}}}, [](const datum& from, datum& to) { ... }, {.parallel = 4})
 //
 // With `parallel` set, this number of threads call the function, each for one element at a time, and the thread that
-// pulls elements reads the source. The elements keep the source's order. The function must then be pure: several
-// threads call it at once, and it is called again for the elements that were in flight when a position was saved (the
-// position holds them as they came from the source). An error in the function is raised by next() when its element is
-// due; the element is lost, and the next call goes on.
+// pulls elements reads the source, which is ahead of the consumer by the elements in flight. The elements keep the
+// source's order. The function must then be pure: several threads call it at once, and it is called again for the
+// elements that were in flight when a position was saved. The position is the consumer's: elements in flight are read
+// again after a restart, and a rewind in their midst first takes the source back, so that what follows is what it is
+// without threads. An error in the function is raised by next() when its element is due; the element is lost, and the
+// next call goes on. An error of the source is raised in its turn as well.
 #pragma once
 #include "../base/build.hpp"
 
 #include <deque>
 #include <exception>
+#include <limits>
 #include <mutex>
 #include <utility>
 
@@ -35,10 +38,21 @@ public:
 
   bool full() const { return put_ - taken_ == ring_.size(); }
   bool empty() const { return put_ == taken_; }
-  std::size_t in_flight() const { return put_ - taken_; }
-  // Returns the i-th oldest element in flight as it came from the source. The threads only read it.
-  const datum& entered(std::size_t i) const { return ring_[(taken_ + i) % ring_.size()].in; }
-  datum& next_place() { return ring_[put_ % ring_.size()].in; }
+  struct place {
+    datum in;
+    std::vector<std::byte> after;  // the source's position behind this element, if `is_noted`
+    bool is_noted = false;
+
+  private:
+    friend class map_threads;
+    datum out;
+    bool done = false;
+    std::exception_ptr error;
+  };
+  // Returns the place of the element that is put next, and that of the oldest in flight. The threads use neither
+  // `after` nor `is_noted`.
+  place& next_place() { return ring_[put_ % ring_.size()]; }
+  place& oldest() { return ring_[taken_ % ring_.size()]; }
   void put();
   // Waits until the oldest element is done, and takes its result.
   void take(datum& out);
@@ -46,11 +60,6 @@ public:
   void drop();
 
 private:
-  struct place {
-    datum in, out;
-    bool done = false;
-    std::exception_ptr error;
-  };
   // Tells the threads to end when nothing is left to do. Their destructors wait for them.
   void end();
   void run();
@@ -85,22 +94,15 @@ public:
   }
   mapped_dataset(mapped_dataset&&) = default;
   mapped_dataset& operator=(mapped_dataset&&) = default;
-  // A copy has threads of its own, which start when it is first used. The elements in flight are put into the copy.
+  // A copy has threads of its own, which start when it is first used, and begins where the consumer is.
   mapped_dataset(const mapped_dataset& o)
       : detail::unit_stage<mapped_dataset, Batched>(o),
         source_(o.source_),
         spec_(o.spec_),
         f_(o.f_),
         how_(o.how_),
-        waiting_(o.waiting_),
-        failure_(o.failure_) {
-    if (o.in_flight() == 0) return;
-    std::vector<std::byte> at;
-    position_writer to(at);
-    o.write(to);
-    position_reader from(at, true);
-    read(from);
-    failure_ = o.failure_;
+        waiting_(o.waiting_) {
+    if (o.is_ahead()) go_to(o.at_, o.behind_);
   }
   mapped_dataset& operator=(const mapped_dataset& o) {
     mapped_dataset copy(o);
@@ -114,23 +116,28 @@ public:
     return source_.batch_size();
   }
   bool pull_unit(datum& out) {
-    if (how_.parallel == 0) {
+    if (how_.parallel == 0 || !waiting_.empty()) {
       if (!next_in(in_)) return false;
       call(in_, out);
     } else {
       start();
-      while (!threads_->full() && (failure_ == nullptr || !waiting_.empty()) && next_in_flight()) threads_->put();
+      if (!is_noted_) notes_.note(source_, at_), is_noted_ = true, behind_ = 0;
+      while (!threads_->full() && failure_ == nullptr && !has_ended_ && next_in_flight()) threads_->put();
       if (threads_->empty()) {
+        is_noted_ = has_ended_ = false;
         if (failure_ != nullptr) std::rethrow_exception(std::exchange(failure_, nullptr));
         return false;
       }
-      threads_->take(out);
+      take_oldest(out);
     }
     detail::check_unit(out, spec_, Batched, "map's function");
     return true;
   }
+  // The source's next iteration may depend on where it stands, so it goes to where the consumer is.
   void rewind() {
+    const bool was_ahead = is_ahead();
     drop();
+    if (was_ahead) go_to(at_, behind_);
     source_.rewind();
   }
   std::int64_t cardinality() const { return source_.cardinality(); }
@@ -139,29 +146,38 @@ public:
     source_.define(to);
     to += text(".map(", to_text(spec_), ")");
   }
-  // The position is the elements in flight, then the source's position. It does not depend on the number of threads.
+  // The position is a number and the source's position at the consumer's place, whatever the number of threads. The
+  // number is 0 or, if that position is noted with few elements, below 0: how many were taken since, and behind it, of
+  // batches, their size. Version 0.5.0 wrote how many elements were in flight, these elements, and the position behind
+  // them; they are computed first, without threads, and are written so until then.
   void write(position_writer& to) const {
-    const std::size_t flying = in_flight();
-    to.number(static_cast<std::int64_t>(flying + waiting_.size()));
-    for (std::size_t i = 0; i < flying; ++i) threads_->entered(i).write(to);
-    for (const auto& d : waiting_) d.write(to);
-    source_.write(to);
+    if (!is_ahead()) {
+      to.number(static_cast<std::int64_t>(waiting_.size()));
+      for (const auto& d : waiting_) d.write(to);
+      return source_.write(to);
+    }
+    to.number(-behind_);
+    if constexpr (Batched)
+      if (behind_ > 0) to.number(source_.batch_size());
+    to.bytes(at_);
   }
   void read(position_reader& from) {
+    constexpr auto most = std::numeric_limits<std::int64_t>::max();
     std::deque<datum> waiting;
-    for (auto n = from.number(0, 1024, "the elements in flight in map"); n > 0; --n) {
+    auto n = from.number(-detail::position_notes::rare, 1024, "the elements in flight in map");
+    const std::int64_t behind = n < 0 ? -n : 0;
+    if constexpr (Batched)
+      if (behind > 0) check_rows(from.number(0, most, "the size of the batches in map"), false);
+    for (; n > 0; --n) {
       waiting.emplace_back();
       waiting.back().read(from, source_.element_spec(), Batched);
-      if constexpr (Batched)
-        if (const std::int64_t rows = waiting.back().about(0).dims[0]; rows > source_.batch_size())
-          raise(status::data_loss, text("the saved input position has batches of ", rows,
-                                        " elements that map was computing, and this input has batches of ",
-                                        source_.batch_size(), "; give it batches of that size"));
+      if constexpr (Batched) check_rows(waiting.back().about(0).dims[0], true);
     }
     source_.read(from);
     if (!from.apply()) return;
     drop();
     waiting_ = std::move(waiting);
+    pass(behind);
   }
 
 private:
@@ -177,18 +193,31 @@ private:
     to.conform(spec, Batched ? from.about(0).dims[0] : -1);
     f(from, to);
   }
+  // Batches of the position have this size; smaller ones fit as well if they are held, and not counted.
+  void check_rows(std::int64_t rows, bool are_held) const
+    requires Batched
+  {
+    if (rows == source_.batch_size() || (are_held && rows < source_.batch_size())) return;
+    raise(status::data_loss, text("the saved input position has batches of ", rows,
+                                  " elements that map was computing, and this input has batches of ",
+                                  source_.batch_size(), "; give it batches of that size"));
+  }
   bool next_in(datum& to) {
     if (waiting_.empty()) return detail::read_unit(source_, to);
     std::swap(to, waiting_.front());
     waiting_.pop_front();
     return true;
   }
-  // An error of the source comes behind the elements that are in flight.
+  // An error of the source comes behind the elements that are in flight, and so does its end.
   bool next_in_flight() {
+    auto& place = threads_->next_place();
 #if defined(__cpp_exceptions)
     try {
 #endif
-      return next_in(threads_->next_place());
+      has_ended_ = !detail::read_unit(source_, place.in);
+      place.is_noted = !has_ended_ && notes_.is_due();
+      if (place.is_noted) notes_.note(source_, place.after);
+      return !has_ended_;
 #if defined(__cpp_exceptions)
     } catch (...) {
       failure_ = std::current_exception();
@@ -196,7 +225,22 @@ private:
     }
 #endif
   }
-  std::size_t in_flight() const { return threads_ == nullptr ? 0 : threads_->in_flight(); }
+  void take_oldest(datum& out) {
+    auto& place = threads_->oldest();
+    ++behind_;
+    if (place.is_noted) at_.swap(place.after), behind_ = 0;
+    threads_->take(out);
+  }
+  // Returns whether the source is somewhere else than the consumer, which is `behind_` elements behind `at_`.
+  bool is_ahead() const { return (threads_ != nullptr && !threads_->empty()) || failure_ != nullptr || has_ended_; }
+  void go_to(const std::vector<std::byte>& at, std::int64_t behind) {
+    position_reader from(at, true);
+    source_.read(from);
+    pass(behind);
+  }
+  void pass(std::int64_t n) {
+    while (n > 0 && source_.pull({}, 0, 1) != 0) --n;
+  }
   void start() {
     if (threads_ != nullptr) return;
     threads_ = std::make_unique<detail::map_threads>(
@@ -206,6 +250,7 @@ private:
   void drop() {
     waiting_.clear();
     failure_ = nullptr;
+    is_noted_ = has_ended_ = false;
     if (threads_ != nullptr) threads_->drop();
   }
 
@@ -216,6 +261,11 @@ private:
   datum in_;                    // a buffer
   std::deque<datum> waiting_;   // elements from a position, which come before the source's next
   std::exception_ptr failure_;  // of the source, which has its turn behind the elements in flight
+  bool has_ended_ = false;      // the source, and the end has its turn as well
+  std::vector<std::byte> at_;   // a position of the source that the consumer has reached, if `is_noted_`
+  bool is_noted_ = false;
+  std::int64_t behind_ = 0;  // elements taken since
+  detail::position_notes notes_;
   std::unique_ptr<detail::map_threads> threads_;
 };
 

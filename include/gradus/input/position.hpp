@@ -58,6 +58,28 @@ void write_definition(position_writer& to, std::string_view definition);
 // Raises data_loss if the position does not begin with this definition, and if bytes are left behind its end.
 void check_definition(position_reader& from, std::string_view definition);
 void check_end(const position_reader& from);
+
+// A stage that reads ahead notes the position of its source, so that it can go back to where its consumer is: behind
+// every pull, or, if the position has more than `large` bytes (a shuffle's buffer), behind one in `rare`. The pulls
+// that the consumer has seen since are then repeated.
+class position_notes {
+public:
+  static constexpr std::int64_t rare = 256;
+  static constexpr std::size_t large = 4096;
+
+  // Returns whether the position behind this pull is to be noted; it is called behind every one.
+  bool is_due() { return bytes_ <= large || ++unnoted_ == rare; }
+  void note(const auto& source, std::vector<std::byte>& to) {
+    to.clear();
+    position_writer writer(to);
+    source.write(writer);
+    bytes_ = to.size(), unnoted_ = 0;
+  }
+
+private:
+  std::size_t bytes_ = 0;
+  std::int64_t unnoted_ = 0;
+};
 }  // namespace detail
 
 }  // namespace gradus

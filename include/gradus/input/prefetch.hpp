@@ -80,7 +80,7 @@ public:
   }
   void read(position_reader& from) {
     shop_->halt();
-    const auto behind = from.number(0, workshop::rare, "what prefetch delivered");
+    const auto behind = from.number(0, detail::position_notes::rare, "what prefetch delivered");
     shop_->source.read(from);
     if (from.apply()) shop_->pass(behind);
   }
@@ -98,11 +98,6 @@ private:
 
   // The state that the thread and the consumer share. It keeps its address when the dataset moves.
   struct workshop {
-    // The position is noted with every place, or, if it has more than `large` bytes (a shuffle's buffer), with one in
-    // `rare` places and with the end: the places taken since are then passed over when the position is restored.
-    static constexpr std::int64_t rare = 256;
-    static constexpr std::size_t large = 4096;
-
     workshop(Source s, std::int64_t n, const task_system& of)
         : source(std::move(s)),
           fixed(has_fixed_size(source.element_spec())),
@@ -136,9 +131,8 @@ private:
     void start() {
       if (running()) return;
       behind = 0;
-      note(position);
-      noted_bytes = position.size();
-      produced = consumed = unnoted = 0;
+      notes.note(source, position);
+      produced = consumed = 0;
       stopping = false;
       for (auto& p : ring) p.error = nullptr;
       thread = threads.start("prefetch", "leave prefetch out", [this] { run(); });
@@ -246,11 +240,7 @@ private:
         else
           p.rows = !detail::read_unit(source, p.unit) ? 0 : batched_dataset<Source> ? p.unit.about(0).dims[0] : 1;
         p.position.clear();
-        if (noted_bytes <= large || ++unnoted == rare || p.rows == 0) {
-          note(p.position);
-          noted_bytes = p.position.size();
-          unnoted = 0;
-        }
+        if (notes.is_due() || p.rows == 0) notes.note(source, p.position);
         return p.rows != 0;
 #if defined(__cpp_exceptions)
       } catch (...) {
@@ -259,12 +249,6 @@ private:
       }
 #endif
     }
-    void note(std::vector<std::byte>& to) const {
-      to.clear();
-      position_writer writer(to);
-      source.write(writer);
-    }
-
     Source source;  // only the thread uses it while it runs
     bool fixed;     // whether all elements have one size
     std::int64_t cardinality;
@@ -274,8 +258,7 @@ private:
     std::vector<std::byte> position;  // the last noted position of the source that the consumer has reached
     std::int64_t behind = 0;          // places taken since
 
-    std::size_t noted_bytes = 0;  // used by the thread, as unnoted is
-    std::int64_t unnoted = 0;
+    detail::position_notes notes;  // of every place and of the end; used by the thread
 
     task_system threads;
     std::mutex mutex;

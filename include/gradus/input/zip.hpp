@@ -1,9 +1,12 @@
-// zip_datasets gives the elements of several datasets side by side; it ends with the first dataset that ends.
+// zip_datasets gives the elements of several datasets side by side; it ends with the first dataset that ends. An error
+// of one dataset is raised when the others have been read on as well, as in TensorFlow 2, so that what comes after it
+// is still side by side; where several fail at once, it is the first one's.
 //
 //   auto both = zip_datasets(images, labels);    the components of the first, then those of the second, ...
 #pragma once
 #include "../base/build.hpp"
 
+#include <exception>
 #include <initializer_list>
 #include <limits>
 
@@ -41,7 +44,18 @@ public:
     return sources_[0].batch_size();
   }
   bool pull_unit(datum& out) {
-    for (std::size_t i = 0; !ended_ && i < sources_.size(); ++i) ended_ = !sources_[i].pull(units_[i]);
+    std::exception_ptr failure;
+    for (std::size_t i = 0; !ended_ && i < sources_.size(); ++i)
+#if defined(__cpp_exceptions)
+      try {
+        ended_ = !sources_[i].pull(units_[i]);
+      } catch (...) {
+        if (failure == nullptr) failure = std::current_exception();
+      }
+#else
+      ended_ = !sources_[i].pull(units_[i]);
+#endif
+    if (failure != nullptr) std::rethrow_exception(failure);
     if (ended_) return false;
     out.clear();
     for (const auto& unit : units_)

@@ -205,6 +205,10 @@ private:
     return sum;
   }
 
+  constexpr void refuse_op(std::string_view op) {
+    g_.refuse("gradients: no gradient is defined for ", op, op.ends_with("Grad") ? ", a second derivative" : "",
+              "; compute it from ops that have one, or hold it constant by stop_gradient");
+  }
   constexpr void run() {
     seq<gradient_value> out;
     seq<char> wants;
@@ -219,7 +223,7 @@ private:
       const int before = g_.nodes.count;
       const gradient_value dy = stop || n.inputs == 0 ? gradient_value{} : aggregate(id);
       if (dy && !n.op->is(trait::blocks) && is_float(n.type)) {
-        if (n.op->gradient == nullptr) return g_.refuse("gradients: no gradient is defined for ", n.op->name);
+        if (n.op->gradient == nullptr) return refuse_op(n.op->name);
         backward b{g_, id, densify(dy, n.dims), out.first, wants.first};
         n.op->gradient(b);
       }

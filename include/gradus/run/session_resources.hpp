@@ -78,6 +78,10 @@ public:
   // Closes the present sessions, since their server is about to be destroyed: waiting calls and a later run raise
   // aborted, after which a monitored session makes another one.
   void abort_sessions(const std::string& why);
+  // These are the two halves of both, for code that closes or aborts (kind cancelled or aborted) the sessions of
+  // several resources together.
+  void mark_sessions(const std::string& why, status kind);
+  void end_marked_sessions();
   // A session calls these when it is made and when it is destroyed.
   void enter(detail::session_end& s);
   void leave(detail::session_end& s);

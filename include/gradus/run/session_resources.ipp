@@ -40,18 +40,26 @@ GRADUS_BODY void session_resources::reset() {
   objects_.clear();
 }
 
-// The mutex is held while they are closed, so that no session is destroyed during the call. All are marked before the
-// first wait ends, since a call that ends may let the next one in its queue be served, which is another session's.
-GRADUS_BODY void session_resources::close_sessions(const std::string& why) {
+// All sessions are marked before the first wait ends, since a call that ends may let the next one in its queue be
+// served, which is another session's.
+GRADUS_BODY void session_resources::mark_sessions(const std::string& why, status kind) {
   const std::lock_guard lock(sessions_mutex_);
-  if (closed_.empty()) closed_ = why;
-  for (detail::session_end* const s : sessions_) s->closing.mark(why);
-  for (detail::session_end* const s : sessions_) s->closing.call();
+  if (closed_.empty() && kind == status::cancelled) closed_ = why;
+  for (detail::session_end* const s : sessions_) s->closing.mark(why, kind);  // unless it is closed
+}
+// The mutex is held while they are closed, so that no session is destroyed during the call.
+GRADUS_BODY void session_resources::end_marked_sessions() {
+  const std::lock_guard lock(sessions_mutex_);
+  for (detail::session_end* const s : sessions_)
+    if (s->closing.is_cancelled()) s->closing.call();
+}
+GRADUS_BODY void session_resources::close_sessions(const std::string& why) {
+  mark_sessions(why, status::cancelled);
+  end_marked_sessions();
 }
 GRADUS_BODY void session_resources::abort_sessions(const std::string& why) {
-  const std::lock_guard lock(sessions_mutex_);
-  for (detail::session_end* const s : sessions_) s->closing.mark(why, status::aborted);  // unless it is closed
-  for (detail::session_end* const s : sessions_) s->closing.call();
+  mark_sessions(why, status::aborted);
+  end_marked_sessions();
 }
 GRADUS_BODY void session_resources::enter(detail::session_end& s) {
   const std::lock_guard lock(sessions_mutex_);

@@ -210,6 +210,7 @@ private:
   void be_open(lock_type& lock);
   void check_open() const;
   bool has_newest_file() const;
+  void sync_closed() const;
   void close_file(lock_type& lock);
 
   // A summary has few values, and this search for duplicates needs no memory.

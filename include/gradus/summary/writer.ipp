@@ -1,6 +1,7 @@
 // The bodies of writer.hpp.
 #pragma once
 #include "../base/body.hpp"
+#include "../store/temporary.hpp"
 #include "writer.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
@@ -148,13 +149,24 @@ GRADUS_BODY void any_summary_writer::flush() {
 GRADUS_BODY void any_summary_writer::sync() {
   const std::lock_guard one(control_);
   lock_type lock(mutex_);
-  if (!open_ && is_shared_) return;  // another owner has closed it, which wrote all events
+  if (!open_ && is_shared_) return sync_closed();
   check_open();
   if (queue_)
     queue_->drain(lock, queue::goal::sync);
   else
     file_->sync();
   flushed_at_ = clock_.elapsed();
+}
+
+// Another owner has closed it, which wrote all events to the operating system alone.
+GRADUS_BODY void any_summary_writer::sync_closed() const {
+  any_file_system::handle h{};
+  std::uint64_t size = 0;
+  const int opened = uninterrupted([&] { return fs_.open_read(path_, h, size); });
+  if (opened == ENOENT) return;  // it was removed with its events
+  if (opened != 0) raise({opened, "open", path_});
+  const closing at_end(fs_, h);
+  if (const int e = uninterrupted([&] { return fs_.sync(h); }); e != 0) raise({e, "sync", path_});
 }
 
 GRADUS_BODY void any_summary_writer::close() {

@@ -120,7 +120,7 @@ public:
     if (found) {
       warn_of(*found);
       steps.restored();
-      saved_step_ = found->step, save_failed_ = false;
+      saved_step_ = found->step, save_failed_ = watched_since_save_ = false;
       read_path_ = found->path;
       newest_then_ = path.empty() ? newest : read_path_;
       say(restored_line(*found));
@@ -181,7 +181,7 @@ public:
   }
   // Returns true if a restore of the newest checkpoint would lose values that no checkpoint has.
   bool has_more_than_saved(std::int64_t step) const {
-    return saved_step_ >= 0 && (save_failed_ || saved_step_ != step);
+    return saved_step_ >= 0 && (save_failed_ || watched_since_save_ || saved_step_ != step);
   }
   void forget_checkpoints() { saved_step_ = -1, save_failed_ = trusted_ = false; }  // another session begins
 
@@ -300,7 +300,7 @@ public:
   void watch(Watcher& steps, double value) {
     settle_saves();  // they read the schedule's state
     steps.watch(value);
-    watched_ = true;
+    watched_ = watched_since_save_ = true;
   }
   // Waits for a save in progress; no save reads the state after this.
   void settle_saves() {
@@ -324,7 +324,8 @@ public:
     hooks_.before_save(step);
     if (listener_ != nullptr) listener_->before_save(step);
     if (note_failure([&] { return saves_->save(*list_, settings_.prefix(), step, {}, metric); }))
-      saved_step_ = step, save_failed_ = false, saves_made_ += step > 0, measured_ = measured_ || metric.has_value();
+      saved_step_ = step, save_failed_ = watched_since_save_ = false, saves_made_ += step > 0,
+      measured_ = measured_ || metric.has_value();
     else
       warn_of(text("step ", step, " is not saved: the save before it is still being written"));
     saved_at_ = clock_.elapsed();
@@ -389,7 +390,7 @@ private:
   std::int64_t saves_made_ = 0, made_before_ = 0;  // of steps above 0
   std::int64_t steps_made_ = 0, left_out_ = 0;     // of all runs; those that changed nothing
   bool measured_ = false, told_of_best_ = false, watched_ = false, save_failed_ = false, told_left_out_ = false,
-       told_of_estimates_ = false;
+       told_of_estimates_ = false, watched_since_save_ = false;
   std::string doubted_;
 
   bool has_files() const { return settings_.has_files(); }

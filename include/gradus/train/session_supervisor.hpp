@@ -14,11 +14,11 @@
 //   sess.within([&] { while (!sv.should_stop()) sess.run(train_op); });
 //
 // Unless `services` is `threads`, services (summaries, steps per second, checkpoints) run inside the step: `run` of a
-// managed session calls them after the first run that finds one due, and once when the session begins. The saved state
-// is then one between two runs, and a program with one thread writes the same files whatever the machine does
-// meanwhile. TensorFlow's threads also save and summarize while no step is made. The services that
-// start_standard_services starts, with a session of prepare_or_wait_for_session, are always threads. Every save waits
-// for the runs in progress.
+// managed session calls them after the first run that finds one due, and once when the session begins (a restored step
+// has the summaries of the run that made it). The saved state is then one between two runs, and a program with one
+// thread writes the same files whatever the machine does meanwhile. TensorFlow's threads also save and summarize while
+// no step is made. The services that start_standard_services starts, with a session of prepare_or_wait_for_session, are
+// always threads. Every save waits for the runs in progress.
 //
 // TensorFlow differs: here a managed session that ends without an error is saved (save_on_stop; TensorFlow loses the
 // steps since the last checkpoint); START behind a restored step s names s + 1, since the events of s are true; a
@@ -190,7 +190,9 @@ public:
   // Requests threads to stop and waits for them; then writes STOP and closes the writer, also if an error is raised. It
   // does not close the session. Raises the first error of a thread, or deadline_exceeded with the names of the threads
   // that outlive the grace period.
-  // Inside the block of a managed session it makes the session's last checkpoint too (save_on_stop).
+  // Inside the block of a managed session it makes the session's last checkpoint too (save_on_stop). Raises
+  // failed_precondition inside a run of the managed session, for whose end it would wait: call request_stop there, as
+  // any thread may. Only one thread at a time calls this or ends a block.
   void stop(const stop_options& o = {}) {
     const std::shared_ptr<base_session> ends = std::uncaught_exceptions() == 0 ? managed_.lock() : nullptr;
     stop(o, ends.get());
@@ -254,7 +256,7 @@ private:
   bool writes_graph_ = true, restored_ = false;
   std::atomic<bool> writer_is_open_ = true;
   double rate_since_ = 0;
-  std::int64_t rate_step_ = 0, saved_step_ = -1;
+  std::int64_t rate_step_ = 0, saved_step_ = -1, restored_step_ = -1;
   std::weak_ptr<base_session> managed_;  // whose last checkpoint a stop makes
   std::shared_ptr<detail::held_directory> alone_;
   any_coordinator coord_;

@@ -136,6 +136,8 @@ GRADUS_BODY std::shared_ptr<base_session> session_supervisor::prepare(std::strin
   coord_.clear_stop();
   release();
   if (will_save && o_.is_chief) hold();  // before it restores what another run may be about to replace
+  if (!will_save && o_.is_chief && saver_ != nullptr && !o_.logdir.empty())
+    saver_->follow(directory_of(save_path()));  // the program may save by it
   saved_step_ = -1;
   if (summary_writer_ != nullptr && !writer_is_open_.exchange(true)) summary_writer_->reopen();
   const session_factory open = [&, name = std::string(master)] {
@@ -179,10 +181,12 @@ GRADUS_BODY void session_supervisor::begin_step_counter(base_session& sess) {
 GRADUS_BODY void session_supervisor::tick_step_counter(base_session& sess) {
   const double now = o_.tasks.elapsed(), secs = now - std::exchange(rate_since_, now);
   const std::int64_t step = step_of(sess), steps = step - std::exchange(rate_step_, step);
+  if (step == restored_step_) return;  // its events are those of the run that has made it
   const double rate = secs > 0 ? static_cast<double>(steps) / secs : std::numeric_limits<double>::infinity();
   summary_writer_->add_scalar(text(g_->name_of(global_step_.id), "/sec"), static_cast<float>(rate), step);
 }
 GRADUS_BODY void session_supervisor::tick_summary(base_session& sess) {
+  if (restored_step_ >= 0 && step_of(sess) == restored_step_) return;  // as above
   auto fetches = summary_op_.fetches();
   if (global_step_) fetches.emplace_back(global_step_);  // of the same run
   const std::shared_ptr<cancellation> stops = coord_.stopping();
@@ -246,6 +250,7 @@ GRADUS_BODY bool session_supervisor::announces_services(base_session& sess) {
         status::failed_precondition,
         "Only chief supervisor can start standard services; make it with is_chief = true, or leave them to the chief");
   if (o_.logdir.empty()) return false;
+  restored_step_ = global_step_ && restored_ ? step_of(sess) : -1;
   if (global_step_ && summary_writer_ != nullptr)
     summary_writer_->start(step_of(sess) + (restored_ ? 1 : 0));  // the events of a restored step are true
   return true;
@@ -332,7 +337,16 @@ GRADUS_BODY void session_supervisor::end_threads() {
   kept_.clear();
 }
 
+namespace detail {
+// The supervisor of whose managed session a run is at work on this thread.
+inline thread_local const session_supervisor* in_run_of = nullptr;
+}  // namespace detail
+
 GRADUS_BODY void session_supervisor::stop(const stop_options& o, base_session* saved_last) {
+  if (detail::in_run_of == this)
+    raise(status::failed_precondition,
+          "stop: this thread is in a run of the managed session, for whose end a stop waits; call request_stop() here, "
+          "and stop() behind the run");
   coord_.request_stop();
   struct in_the_end {
     session_supervisor* sv;
@@ -405,6 +419,10 @@ GRADUS_BODY run_results managed_graph_session::run(std::span<const fetch> fetche
   mine.stop = both ? both->get() : stops.get();
   // A thread that sees the stop may close a queue first: a call that finds it closed ends as one that is stopped.
   run_results results = [&] {
+    const struct in_run {
+      const session_supervisor* const outer;
+      ~in_run() { detail::in_run_of = outer; }
+    } here{std::exchange(detail::in_run_of, sv_)};
     try {
       return session_->run(fetches, feeds, mine, meta);
     } catch (const cancelled&) {

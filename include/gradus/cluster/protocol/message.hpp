@@ -129,11 +129,13 @@ constexpr bool is_of_joined_worker(message_kind k) {
          k == message_kind::start || k == message_kind::hold || k == message_kind::release;
 }
 
-// What a machine says of a node whose log is shown not to be that of the run, and the remedy.
-#define GRADUS_NEW_START \
-  "stop all tasks, remove the logs of all parameter servers, and start again from the last checkpoint"
+// What a machine says of a node whose state, which it has from its log if the run has logs, is shown not to be that of
+// the run, and the remedy.
+#define GRADUS_NEW_START                                                                                    \
+  "stop all tasks, remove the logs of all parameter servers if the run has any (recovery::log), and start " \
+  "again from the last checkpoint"
 inline constexpr const char* new_start = GRADUS_NEW_START;
-inline constexpr const char* lost_log = "it has lost what it had logged, or its log is another one; " GRADUS_NEW_START;
+inline constexpr const char* lost_log = "it has lost what it had, or its log is another one; " GRADUS_NEW_START;
 #undef GRADUS_NEW_START
 
 struct cluster_shape {
