@@ -27,7 +27,7 @@ sections = [  # title, headers
     ("Metrics", ["metric"]),
     ("Your own code, checks, precision", ["host", "precision"]),
 ]
-results = r"(?:value|metric|gradient_value|clipped|moments_result)"
+results = r"(?:value|std::array<value, std::size_t\{N\}>|metric|gradient_value|clipped|moments_result)"
 marker = "<!-- made by tools/op_table.py from the headers -->\n"
 
 

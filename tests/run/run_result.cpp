@@ -98,6 +98,26 @@ TEST_CASE("results are a list of views, and one is a view") {
   CHECK(read_view(s.run(y, {{"x", data}})).size() == 2);
 }
 
+TEST_CASE("the numbers of a result that nothing else holds keep its memory from the next runs") {
+  graph g;
+  const value x = g.placeholder("x", {batch}), y = x * 2.0, z = x * 3.0;
+  session s{g};
+  const std::vector<float> first{1, 2}, second{10, 20}, longer(1000, 7);
+  const auto a = s.run(y, {{"x", first}}).as<float>();
+  const auto b = s.run({y, z}, {{"x", first}})[1].as<float>();
+  const auto c = s.run({z, y}, {{"x", first}})[0];
+  s.run(y, {{"x", second}}), s.run({y, z}, {{"x", second}}), s.run({z, y}, {{"x", longer}}), s.run(y, {{"x", longer}});
+  CHECK(std::vector<float>(a.begin(), a.end()) == std::vector<float>{2, 4});
+  CHECK(std::vector<float>(b.begin(), b.end()) == std::vector<float>{3, 6});
+  CHECK(floats(c) == std::vector<float>{3, 6});
+  float sum = 0;
+  for (const float v : s.run(y, {{"x", first}}).as<float>()) sum += v;
+  CHECK(sum == 6);
+  const std::span<const float> view = a;
+  CHECK(view.data() == a.data());
+  CHECK(floats(s.run(z, {{"x", a}})) == std::vector<float>{6, 12});  // may be fed
+  CHECK_THROWS_AS(s.run(y, {{"x", first}}).as<double>(), invalid_argument);
+}
 TEST_CASE("the lists of results that live at once lie on cache lines of their own") {
   graph g;
   const value x = g.placeholder("x", {batch, 2});

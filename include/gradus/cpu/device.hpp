@@ -131,6 +131,9 @@ struct cpu : sweeps<Arithmetic> {
             text("the interpreter has no kernel for ", op->name, "; give the session the policy ",
                  op->frozen != nullptr || op->name == "Quantization"
                      ? "frozen_ops<...>{} with the weights of every frozen layer of the graph (gradus/cpu/frozen.hpp)"
+                 : op->name == "HostCall"
+                     ? "ops<&host_op<&f>>{}; a function with a gradient needs its own card and that of each "
+                       "gradient: ops<&host_op<&f, &df>, &host_op<&df>>{}"
                      : "ops<&your_card>{}"));
     }
     // Returns the card of an op by its name, or null if there is none.

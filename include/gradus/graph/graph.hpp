@@ -212,8 +212,10 @@ struct graph {
   }
   constexpr void add_output(int kind, std::string_view name, value v) {
     if (detail::looks_at_values() && (v.g != this || v.id < 0))
-      refuse("the output \"", name, "\" is no tensor of this graph; give one that the model made",
-             kind == output::metric && v.g == nullptr ? " (a metric: accuracy, metrics::mean(value))" : "");
+      refuse(kind == output::metric && v.g == nullptr ? "the metric \"" : "the output \"", name,
+             kind == output::metric && v.g == nullptr
+                 ? "\" has no value to report; give a metric (accuracy(labels, p), metrics::mean(v)), not a value alone"
+                 : "\" is no tensor of this graph; give one that the model made");
     else
       outputs.push({kind, intern(name), v.id});
   }

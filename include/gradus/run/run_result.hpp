@@ -4,6 +4,7 @@
 //   const auto y = s.run("y", {{"x", data}});            // a run_result: a const_tensor_view
 //   const auto both = s.run({"y", "loss"}, feeds);       // run_results: both[0], both[1]
 //   const float first = s.run("y", feeds).as<float>()[0];
+//   const auto numbers = s.run("y", feeds).as<float>();  // a result_values: a span that holds the result
 #pragma once
 #include "../base/build.hpp"
 
@@ -82,6 +83,8 @@ private:
 
 }  // namespace detail
 
+class run_result;
+
 // These are the tensors of a run, in the order of its fetches.
 class run_results {
 public:
@@ -90,7 +93,8 @@ public:
   run_results(run_results&& all, std::size_t n) : run_results(std::move(all.lease_), n) {}
 
   std::size_t size() const { return views().size(); }
-  const const_tensor_view& operator[](std::size_t i) const { return views()[i]; }
+  const const_tensor_view& operator[](std::size_t i) const& { return views()[i]; }
+  run_result operator[](std::size_t i) &&;        // it holds the memory of all
   auto begin() const { return views().begin(); }  // with end(), this makes it a std::span<const const_tensor_view>, too
   auto end() const { return views().end(); }
 
@@ -103,16 +107,40 @@ private:
   std::span<const const_tensor_view> views() const { return {lease_->results.data(), size_}; }
 };
 
-// The tensor of a run that fetched one.
-class run_result : public const_tensor_view {
+// The numbers of a run's result, a span. It holds the result, so that the memory is its own as long as it lives.
+template <class T>
+class result_values : public std::span<const T> {
 public:
-  explicit run_result(detail::run_lease lease) : const_tensor_view(lease->results[0]), lease_(std::move(lease)) {}
-  // Takes the first of several.
-  explicit run_result(run_results&& all) : run_result(std::move(all.lease_)) {}
+  result_values(std::span<const T> values, detail::run_lease lease)
+      : std::span<const T>(values), lease_(std::move(lease)) {}
 
 private:
   detail::run_lease lease_;
 };
+template <class T>
+struct array_access<result_values<T>> : array_access<std::span<const T>> {};
+
+// The tensor of a run that fetched one.
+class run_result : public const_tensor_view {
+public:
+  template <class T>
+  std::span<const T> as() const& {
+    return const_tensor_view::as<T>();
+  }
+  // Of a result that nothing else holds: s.run(...).as<float>().
+  template <class T>
+  result_values<T> as() && {
+    return {const_tensor_view::as<T>(), std::move(lease_)};
+  }
+  explicit run_result(detail::run_lease lease) : const_tensor_view(lease->results[0]), lease_(std::move(lease)) {}
+  // Takes one of several, the first.
+  explicit run_result(run_results&& all, std::size_t i = 0)
+      : const_tensor_view(all.views()[i]), lease_(std::move(all.lease_)) {}
+
+private:
+  detail::run_lease lease_;
+};
+inline run_result run_results::operator[](std::size_t i) && { return run_result(std::move(*this), i); }
 template <>
 struct array_access<run_result> {
   static const_tensor_view read(const run_result& x) { return x; }

@@ -53,7 +53,8 @@ struct distribute_config {
   or_none<distribution_strategy> train_distribute = {}, eval_distribute = {};
 };
 
-// These settings say where a trainer writes, how often, and from which seed it starts.
+// These settings say where a trainer writes, how often, and from which seed (`tf_random_seed`) it
+// starts.
 struct run_config {
   using policy_for = kind::configuration;
 
