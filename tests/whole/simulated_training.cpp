@@ -1,6 +1,7 @@
 // costs: 300
 // Unmodified training programs in virtual time, with everything that networks, machines and clocks do, under drawn
 // seeds. A failure prints its seed: `simulated{.seed = it, .faults = simulated_faults::drawn(it)}` makes it again.
+#include <gradus/cluster/all_reduce.hpp>
 #include <gradus/cluster/connected.hpp>
 #include <gradus/cluster/recovery.hpp>
 #include <gradus/cluster/simulated.hpp>
@@ -70,6 +71,21 @@ history synchronous(std::uint64_t seed, const std::string& dir, const Recovery& 
     const points data;
     auto t = make_trainer<mlp>(connected{here}, sync_replicas{}, lost, adam{.rate = 0.01}, clip_by_global_norm{0.5},
                                exponential_moving_average{.decay = 0.9}, config_of(dir));
+    t.train(data.batches(round_batch / here.workers()).shard(here.workers(), here.worker()), {.max_steps = steps});
+  });
+  h.trained = trained(dir);
+  return h;
+}
+
+// The same without parameter servers.
+history by_all_reduce(std::uint64_t seed, const std::string& dir) {
+  history h;
+  simulated c = cluster_of(seed);
+  c.ps = 0, c.log = &h.log, c.most_secs = 3600;
+  h.report = c.run([&](server& here) {
+    const points data;
+    auto t = make_trainer<mlp>(connected{here}, all_reduce{.bucket_bytes = 1000}, adam{.rate = 0.01},
+                               clip_by_global_norm{0.5}, exponential_moving_average{.decay = 0.9}, config_of(dir));
     t.train(data.batches(round_batch / here.workers()).shard(here.workers(), here.worker()), {.max_steps = steps});
   });
   h.trained = trained(dir);
@@ -200,6 +216,26 @@ TEST_CASE("synchronous, whatever goes wrong: the bits of one process, and the sa
   }
   CHECK(rolled_back > seeds());
   CHECK(went_on > seeds() / 2);
+}
+
+TEST_CASE("without parameter servers, whatever goes wrong: the bits of one process, and the same history again") {
+  const temp_dir place;
+  std::map<int, run_files::content> expected;
+  for (int workers = 1; workers <= 4; ++workers) expected[workers] = alone(place / text("alone-", workers), workers);
+  simulated_counts all;
+  for (std::uint64_t seed = 1; seed <= seeds(); ++seed) {
+    CAPTURE(seed);
+    const std::string a = place / text("a-", seed), b = place / text("b-", seed);
+    const history h = by_all_reduce(seed, a), again = by_all_reduce(seed, b);
+    CHECK(run_files::difference(h.trained, expected[cluster_of(seed).workers]) == "");
+    CHECK(again.report.hash == h.report.hash);
+    CHECK(again.log == h.log);
+    const simulated_counts& c = h.report.counts;
+    CHECK(c.restarts == c.crashes + c.ended);
+    all.crashes += c.crashes, all.ended += c.ended;
+  }
+  CHECK(all.crashes > seeds() / 2);
+  CHECK(all.ended > seeds() / 2);
 }
 
 TEST_CASE("asynchronous with logs, whatever goes wrong: each update is made once, and no acknowledged one is lost") {

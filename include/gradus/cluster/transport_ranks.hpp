@@ -34,6 +34,7 @@ struct rank_options {
   double close_secs = 5;
   // Bound of the data of one rank that this rank does not wait for yet. More ends the cluster.
   std::uint64_t early_bytes = std::uint64_t{4} << 30;
+  std::uint64_t boot = 0;  // the number of this process; 0: a random one
 };
 
 class transport_ranks final : public rank_network, public task_network, transport_told {
@@ -64,6 +65,12 @@ public:
   std::vector<cluster_member> known_members() override;
 
   int port() const { return port_; }
+  // Ends the cluster for this rank, as if another one was lost: its waits raise aborted with this reason.
+  void lose(const std::string& why);
+  bool has_ended();
+  // Returns the number of another rank's process, as far as this one has exchanged something with it; 0 if it has not
+  // come.
+  std::uint64_t process_of(std::uint32_t node);
 
 private:
   enum class says : std::uint64_t { data = 1, takes_part, does_not, left, failed };
@@ -90,7 +97,7 @@ private:
 
   rank_options o_;
   cluster_nodes nodes_;
-  std::uint64_t boot_ = draw_boot();
+  std::uint64_t boot_ = o_.boot != 0 ? o_.boot : draw_boot();
   task_system tasks_;
   std::mutex mutex_;
   task_condition changed_;

@@ -45,6 +45,18 @@ GRADUS_BODY void transport_ranks::end(const std::string& why) {
   if (why_.empty()) why_ = why;
   changed_.notify_all();
 }
+GRADUS_BODY void transport_ranks::lose(const std::string& why) {
+  const std::lock_guard lock(mutex_);
+  end(why);
+}
+GRADUS_BODY bool transport_ranks::has_ended() {
+  const std::lock_guard lock(mutex_);
+  return !why_.empty();
+}
+GRADUS_BODY std::uint64_t transport_ranks::process_of(std::uint32_t node) {
+  const std::lock_guard lock(mutex_);
+  return peers_[node].boot;
+}
 GRADUS_BODY void transport_ranks::check(const char* waits_for) const {
   if (!why_.empty())
     raise(status::aborted, text("the cluster has ended, while ", nodes_.task, " waited for ", waits_for, ": ", why_));
@@ -235,13 +247,17 @@ GRADUS_BODY std::vector<cluster_member> transport_ranks::known_members() {
 GRADUS_BODY void transport_ranks::meet(std::uint32_t node, std::uint64_t boot) {
   const std::lock_guard lock(mutex_);
   peer& p = peers_[node];
-  const std::uint64_t before = p.meet(boot, tasks_.elapsed());
-  if (before != 0 && before != boot && !p.has_left) {
-    if (p.came > 0 || p.acknowledged() > 0)
-      return end(text(nodes_.names[node], " at ", nodes_.addresses[node],
-                      " was started again in the middle of a run; start all tasks again: they go on from the last "
-                      "checkpoint"));
+  // A run goes on with the processes that it began with. Nothing is exchanged with another one: what is acknowledged to
+  // it would be by the numbers of the process before.
+  if (p.boot != 0 && p.boot != boot && (p.came > 0 || p.acknowledged() > 0)) {
+    p.is_there = false;
+    if (!p.has_left)
+      end(text(
+          nodes_.names[node], " at ", nodes_.addresses[node],
+          " was started again in the middle of a run; start all tasks again: they go on from the last checkpoint"));
+    return;
   }
+  p.meet(boot, tasks_.elapsed());
   p.is_there = true;
   p.sends_again = !p.sent.empty();
   changed_.notify_all();
