@@ -3,6 +3,7 @@
 // seeds. A failure prints its seed: `simulated{.seed = it, .faults = simulated_faults::drawn(it)}` makes it again.
 #include <gradus/cluster/all_reduce.hpp>
 #include <gradus/cluster/connected.hpp>
+#include <gradus/cluster/local_cluster.hpp>
 #include <gradus/cluster/recovery.hpp>
 #include <gradus/cluster/simulated.hpp>
 #include <gradus/testing/temp_dir.hpp>
@@ -72,6 +73,40 @@ history synchronous(std::uint64_t seed, const std::string& dir, const Recovery& 
     auto t = make_trainer<mlp>(connected{here}, sync_replicas{}, lost, adam{.rate = 0.01}, clip_by_global_norm{0.5},
                                exponential_moving_average{.decay = 0.9}, config_of(dir));
     t.train(data.batches(round_batch / here.workers()).shard(here.workers(), here.worker()), {.max_steps = steps});
+  });
+  h.trained = trained(dir);
+  return h;
+}
+
+// A table, whose gradient comes as rows, and a dense variable of three blocks: a partitioner cuts both.
+inline constexpr auto cuttable = [](graph& g) {
+  const value ids = g.placeholder("ids", {batch, 3}, int32), y = g.placeholder("y", {batch}, int32);
+  const value h = flatten(embedding(ids, {.input_dim = 20, .output_dim = 4, .name = "letter"}));
+  const value longer = g.variable("long", {9001}, {.init = random_normal(0, 0.3F)});
+  return model_spec{.loss = reduce_mean(sparse_softmax_cross_entropy(dense(h, {.units = 5, .name = "logits"}), y)) +
+                            reduce_mean(square(longer * 3.0F)) * reduce_mean(square(h))};
+};
+template <class Recovery>
+void train_cuttable(server& here, const std::string& dir, const connected& by, const Recovery& lost) {
+  if (here.is_ps()) return here.join();
+  std::vector<std::int32_t> ids, y;
+  for (int i = 0; i < 96; ++i) {
+    for (int k = 0; k < 3; ++k) ids.push_back((i * 37 + k * 11) % 20);
+    y.push_back(i * 7 % 5);
+  }
+  auto t = make_trainer<cuttable>(by, sync_replicas{}, lost, adam{.rate = 0.01}, clip_by_global_norm{0.5},
+                                  exponential_moving_average{.decay = 0.9}, config_of(dir));
+  const auto data = from_spans("ids", ids, extents{3}, "y", y, extents{});
+  t.train(data.repeat().batch(round_batch / here.workers()).shard(here.workers(), here.worker()), {.max_steps = steps});
+}
+history cut(std::uint64_t seed, const std::string& dir) {
+  history h;
+  simulated c = cluster_of(seed);
+  c.ps = static_cast<int>(2 + seed % 2), c.log = &h.log;
+  c.faults.ps_crashes += 1;
+  h.report = c.run([&](server& here) {
+    train_cuttable(here, dir, connected{here, fixed_size_partitioner{.shards = here.shards()}},
+                   recovery::log{.directory = dir + "-logs"});
   });
   h.trained = trained(dir);
   return h;
@@ -216,6 +251,32 @@ TEST_CASE("synchronous, whatever goes wrong: the bits of one process, and the sa
   }
   CHECK(rolled_back > seeds());
   CHECK(went_on > seeds() / 2);
+}
+
+TEST_CASE("cut variables with logs, whatever goes wrong: the bits of whole ones, and the same history again") {
+  const temp_dir place;
+  std::map<int, run_files::content> expected;
+  for (int workers = 1; workers <= 4; ++workers) {
+    const std::string dir = place / text("whole-", workers);
+    local_cluster{.ps = 1, .workers = workers}.run(
+        [&](server& here) { train_cuttable(here, dir, connected{here}, recovery::roll_back{}); });
+    expected[workers] = trained(dir);
+    CHECK(expected[workers].step == steps);
+  }
+  std::uint64_t crashes = 0, ps_crashes = 0;
+  for (std::uint64_t seed = 1; seed <= seeds() / 2; ++seed) {
+    CAPTURE(seed);
+    const std::string a = place / text("a-", seed), b = place / text("b-", seed);
+    const history h = cut(seed, a), again = cut(seed, b);
+    CHECK(run_files::difference(h.trained, expected[cluster_of(seed).workers]) == "");
+    CHECK(again.report.hash == h.report.hash);
+    CHECK(again.log == h.log);
+    const simulated_counts& c = h.report.counts;
+    CHECK((c.ended == 0 && c.lost_updates == 0));
+    crashes += c.crashes, ps_crashes += c.ps_crashes;
+  }
+  CHECK(crashes > seeds() / 8);
+  CHECK(ps_crashes > seeds() / 2);
 }
 
 TEST_CASE("without parameter servers, whatever goes wrong: the bits of one process, and the same history again") {
