@@ -29,6 +29,20 @@ struct summing {
   int calls = 0;
 
   static std::int64_t expected(int workers) { return (steps - 1) * steps / 2 * (workers * (workers + 1) / 2); }
+  // Several messages are under way between any two ranks, as the buckets of a step.
+  static void exchange_pieces(detail::rank_network& ranks) {
+    constexpr int pieces = 8;
+    const std::byte one{7};
+    std::vector<std::byte> got(static_cast<std::size_t>(ranks.size() * pieces));
+    std::vector<std::size_t> numbers;
+    for (int k = 0; k < ranks.size(); ++k)
+      for (int i = 0; i < pieces && k != ranks.rank(); ++i) {
+        numbers.push_back(ranks.receive(k, std::span(&got[static_cast<std::size_t>(k * pieces + i)], 1)));
+        numbers.push_back(ranks.send(k, std::span(&one, 1)));
+      }
+    for (const std::size_t n : numbers) ranks.wait(n);
+    CHECK(std::ranges::count(got, one) == pieces * (ranks.size() - 1));
+  }
   void run(server& here) {
     ++calls;
     detail::rank_network& ranks = *here.network()->ranks();
@@ -42,6 +56,7 @@ struct summing {
     detail::broadcast(ranks, begins);
     std::memcpy(now, begins.data(), sizeof now);
     while (now[0] < steps && ranks.all_take_part(true)) {
+      exchange_pieces(ranks);
       const std::int64_t own = now[0] * (here.worker() + 1);
       const std::vector<std::byte> all = detail::gather(ranks, std::as_bytes(std::span(&own, 1)));
       for (std::size_t k = 0; k < all.size(); k += sizeof own) {
@@ -145,6 +160,14 @@ TEST_CASE("each fault happens and is counted, and every worker has every sum") {
   }
   CHECK(ended > 0);
   CHECK(to_nobody > 0);
+}
+
+TEST_CASE("frames that come twice, or are lost, do not have more and more of them sent") {
+  const std::uint64_t quiet = run(with(1, {})).report.counts.messages;
+  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+    CHECK(run(with(seed, {.doubled = 0.5, .most_delay = 0.05})).report.counts.messages < 2 * quiet);
+    CHECK(run(with(seed, {.lost = 0.1, .doubled = 0.5, .most_delay = 0.05})).report.counts.messages < 4 * quiet);
+  }
 }
 
 TEST_CASE("a worker that is silent for 30 s ends the cluster, which begins again") {

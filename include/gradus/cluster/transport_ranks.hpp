@@ -82,6 +82,7 @@ private:
     bool is_there = false, sends_again = false;
     std::deque<outgoing> sent;        // frames that are not acknowledged
     std::uint64_t next = 1;           // the number of the next frame to be sent
+    std::uint64_t missed = 0;         // the last number that was missed, for which frames were sent again
     std::uint64_t came = 0;           // the number of the last frame that was taken
     std::deque<aligned_buffer> data;  // received data that are not waited for yet
     std::uint64_t early = 0;          // bytes of these data
@@ -118,7 +119,7 @@ private:
   void take(started& what);
   void add(std::uint32_t to, says what, std::span<const std::byte> bytes);
   void transmit(std::uint32_t to, std::uint64_t number, const outgoing& o);
-  void say(std::uint32_t to, message_kind kind, std::uint64_t about);
+  void say(std::uint32_t to, message_kind kind, std::uint64_t about, std::uint64_t sequence = 0);
   void tell_all(says what, const std::string& why = {});
   void beat();
   void check(const char* waits_for) const;  // under the mutex

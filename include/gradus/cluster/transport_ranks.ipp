@@ -161,9 +161,12 @@ GRADUS_BODY void transport_ranks::transmit(std::uint32_t to, std::uint64_t numbe
                                      .about = static_cast<std::uint64_t>(o.what)},
                                     {{"", dtype::uint8, 0, std::span<const std::byte>(*o.bytes)}}));
 }
-GRADUS_BODY void transport_ranks::say(std::uint32_t to, message_kind kind, std::uint64_t about) {
+GRADUS_BODY void transport_ranks::say(std::uint32_t to, message_kind kind, std::uint64_t about,
+                                      std::uint64_t sequence) {
   message_encoder encoder(carrier_->limits());
-  carrier_->send(to, encoder.encode({.kind = kind, .sender = nodes_.me, .incarnation = boot_, .about = about}));
+  carrier_->send(
+      to,
+      encoder.encode({.kind = kind, .sender = nodes_.me, .incarnation = boot_, .sequence = sequence, .about = about}));
 }
 GRADUS_BODY void transport_ranks::tell_all(says what, const std::string& why) {
   for (std::uint32_t k = 0; k < peers_.size(); ++k)
@@ -291,8 +294,12 @@ GRADUS_BODY void transport_ranks::came(std::uint32_t node, const received_frame&
   if (m.head.incarnation != p.boot) return;  // from a process that has ended
   p.heard = tasks_.elapsed();
   if (m.head.kind == message_kind::kept) {
-    // The same acknowledgement once more means that frames are missing.
-    if (m.head.about == p.acknowledged() && !p.sent.empty()) p.sends_again = true;
+    // A frame has come before the one that follows the last. The missing ones are sent again, once for each number that
+    // is missed, and later with a heartbeat: if each such answer, or each answer to a frame that came twice, had all
+    // frames sent again, there would be more and more of both.
+    if (m.head.sequence > m.head.about && m.head.about == p.acknowledged() && !p.sent.empty() &&
+        std::exchange(p.missed, m.head.about + 1) != m.head.about + 1)
+      p.sends_again = true;
     while (!p.sent.empty() && p.acknowledged() < m.head.about) p.sent.pop_front();
     return changed_.notify_all();
   }
@@ -325,7 +332,7 @@ GRADUS_BODY void transport_ranks::came(std::uint32_t node, const received_frame&
   }
   const std::uint64_t taken = p.came;
   lock.unlock();
-  say(node, message_kind::kept, taken);
+  say(node, message_kind::kept, taken, m.head.sequence);
   if (!too_early.empty()) tell_all(says::failed, too_early);
 }
 // Returns the problem of `bytes` more bytes that are not waited for yet; empty if there is room for them, or if the
