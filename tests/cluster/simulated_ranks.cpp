@@ -170,6 +170,11 @@ TEST_CASE("frames that come twice, or are lost, do not have more and more of the
   }
 }
 
+TEST_CASE("a rank with unanswered frames for a process that is gone waits for time to pass") {
+  simulated how = with(885, simulated_faults::drawn(885), 4);  // it spun, and virtual time stood still
+  CHECK(run(how).report.secs > 18);
+}
+
 TEST_CASE("a worker that is silent for 30 s ends the cluster, which begins again") {
   std::uint64_t silent = 0;
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {

@@ -179,7 +179,7 @@ GRADUS_BODY void transport_ranks::beat() {
   std::vector<std::uint64_t> before(peers_.size(), 0);
   double next = tasks_.elapsed() + o_.retry_secs;
   const auto again = [&] {
-    return std::any_of(peers_.begin(), peers_.end(), [](const peer& p) { return p.sends_again; });
+    return std::any_of(peers_.begin(), peers_.end(), [](const peer& p) { return p.is_there && p.sends_again; });
   };
   while (!is_closing_) {
     changed_.wait_for(lock, std::max(0.0, next - tasks_.elapsed()), [&] { return is_closing_ || again(); });
