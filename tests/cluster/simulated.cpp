@@ -297,11 +297,11 @@ TEST_CASE("a program may catch a crash, and is started again all the same") {
   }
 }
 
-TEST_CASE("a cluster needs a parameter server and a worker, and faults that are some") {
+TEST_CASE("a cluster needs a worker, and faults that are some") {
   const auto said = [](const simulated& c) {
     return message_of(status::invalid_argument, [&] { c.run([](server&) {}); });
   };
-  CHECK(says(said({.ps = 0}), "simulated: expected one ps and one worker or more, found 0 and 1"));
+  CHECK(says(said({.ps = -1}), "simulated: expected ps of 0 or more, and one worker or more, found -1 and 1"));
   CHECK(says(said({.workers = 0}), "found 1 and 0"));
   CHECK(says(said({.faults = {.lost = 2}}), "expected chances from 0 to 1, found 2"));
   CHECK(says(said({.most_secs = 0}), "expected most_secs up to a billion, found 0"));

@@ -157,6 +157,47 @@ TEST_CASE("a rank that comes back as another process in the middle of a run ends
   CHECK(says(said, "start all tasks again"));
 }
 
+TEST_CASE("what a new process sends to one of the run before is not taken for sent: its next process gets it") {
+  hub h;
+  const auto task = [&](int index) {
+    return std::make_unique<server>(
+        losing{{&h, text("w", index)}, 0},
+        server_def{.cluster = {{"worker", {"w0", "w1"}}}, .job_name = "worker", .task_index = index});
+  };
+  auto a = task(0), b = task(1);
+  std::vector<std::byte> x(3, std::byte{7}), y(3);
+  for (int n = 0; n < 2; ++n) {
+    const auto ranks = b->network()->ranks();
+    ranks->wait(ranks->send(0, x));
+    a->network()->ranks()->wait(a->network()->ranks()->receive(1, y));
+  }
+  b.reset();  // it has done its part; the other one is still there when the next run begins
+  b = task(1);
+  detail::rank_network& rb = *b->network()->ranks();
+  rb.wait(rb.send(0, x));  // numbered as what the process before has sent
+  a.reset();
+  a = task(0);
+  std::fill(y.begin(), y.end(), std::byte{});
+  bool both = false;
+  std::thread votes([&] {
+    try {
+      detail::rank_network& ra = *a->network()->ranks();
+      ra.wait(ra.receive(1, y));
+      both = ra.all_take_part(true);
+    } catch (const aborted&) {  // the other has ended
+    }
+  });
+  try {
+    CHECK(rb.all_take_part(true));
+  } catch (const aborted& e) {
+    FAIL_CHECK(e.what());
+    b.reset();
+  }
+  votes.join();
+  CHECK(both);
+  CHECK(y == x);
+}
+
 TEST_CASE("a rank that has left takes part in nothing, and one that waits for its gradients is told") {
   hub h;
   const server a(losing{{&h, "w0"}, 0},

@@ -12,8 +12,9 @@
 // virtual: a step takes a drawn time, and waiting takes no real time. Messages are the bytes that a network would
 // carry. A task that crashes leaves its program by the exception simulated_crash, and is started again: the program is
 // called anew, with a new server. A parameter server has lost what it held then, except for its log; without one, all
-// tasks end with `aborted`, as they learn it, and are started again. Files are those of the program, and no crash
-// interrupts their writing.
+// tasks end with `aborted`, as they learn it, and are started again. Without parameter servers (.ps = 0) workers train
+// by all_reduce{}, and so do all of them when one has crashed or was silent for 30 s. Files are those of the program,
+// and no crash interrupts their writing.
 //
 // These are not simulated: threads that a program starts by itself or by another task_system than `here.tasks()`, their
 // waits, and the clocks that it reads itself. The same seed gives the same history as long as those make no difference.
@@ -48,10 +49,9 @@ struct simulated {
   double most_secs = 3600;                  // virtual; a run that needs longer ends with an error
   std::vector<std::string>* log = nullptr;  // messages and events, a line each; null: only their hash is kept
 
-  // Raises errors with the seed and the time in their messages: invalid_argument for a cluster without a parameter
-  // server or a worker, and for invalid faults; deadline_exceeded if most_secs were not enough, and `aborted` if all
-  // tasks wait for each other, with the wait of each task; the library's error that a task throws. Another exception of
-  // a task is thrown as it is.
+  // Raises errors with the seed and the time in their messages: invalid_argument for a cluster without a worker, and
+  // for invalid faults; deadline_exceeded if most_secs were not enough, and `aborted` if all tasks wait for each other,
+  // with the wait of each task; the library's error that a task throws. Another exception of a task is thrown as it is.
   simulated_report run(const std::function<void(server& here)>& program) const;
 };
 

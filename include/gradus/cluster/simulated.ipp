@@ -7,12 +7,13 @@
 #include "../base/body.hpp"
 #include "simulated.hpp"
 #include "simulated_network.hpp"
+#include "simulated_ranks.hpp"
 #include "task_crew.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY simulated_report simulated::run(const std::function<void(server& here)>& program) const {
-  detail::task_crew crew{"simulated", ps, workers, {}, {}, {}};
+  detail::task_crew crew{"simulated", ps, workers, {}, {}, {}, 0};
   const cluster_spec all = crew.spec();
   faults.check();
   if (!(most_secs > 0 && most_secs <= 1e9))
@@ -21,32 +22,26 @@ GRADUS_BODY simulated_report simulated::run(const std::function<void(server& her
   const task_system tasks(driver);
   const detail::turn_driver::presence here(*driver, "simulated");
   const detail::cluster_shape shape{static_cast<std::uint32_t>(ps), static_cast<std::uint32_t>(workers)};
-  const auto network = std::make_shared<detail::simulated_network>(shape, driver, seed, faults, log);
+  std::shared_ptr<detail::simulated_links> network;
+  if (ps == 0)
+    network = std::make_shared<detail::simulated_ranks>(workers, driver, seed, faults, log);
+  else
+    network = std::make_shared<detail::simulated_network>(shape, driver, seed, faults, log);
 
   std::string ends;  // the errors of tasks that failed, in their order
   crew.task = [&](const std::string& job, int index) {
-    const bool trains = job == "worker";
-    const std::uint32_t node =
-        trains ? shape.node_of(static_cast<std::uint64_t>(index)) : static_cast<std::uint32_t>(index);
+    const auto number = static_cast<std::uint32_t>(index);
+    const std::uint32_t node = job == "worker" ? shape.node_of(number) : number;
     network->arrive(node);
-    do {
-      try {
-        server task({.cluster = all, .job_name = job, .task_index = index}, network, tasks);
-        program(task);
-        const bool is_done = !network->has_crashed(node);
-        if (is_done && (!trains || network->wait_for_end(static_cast<std::uint64_t>(index)))) return;
-      } catch (const error& e) {
-        if (!network->has_crashed(node) && !network->ends_by(e, node)) throw;
-      } catch (...) {
-        if (!network->has_crashed(node)) throw;
-      }
-    } while (network->revive(node));
+    const server_def def{.cluster = all, .job_name = job, .task_index = index};
+    while (!network->run_once(def, node, program) && network->revive(node)) {
+    }
   };
   crew.failed = [&](const std::exception_ptr& e, const std::string& task) {
     ends += text("; ", task, ": ", detail::error_text(e));
     network->fail(e, task);
   };
-  crew.end = [&] { network->end(); };
+  crew.end = [&] { network->end_of_workers(); };
 
   std::exception_ptr first;
   {

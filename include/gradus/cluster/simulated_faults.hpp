@@ -41,7 +41,8 @@ struct simulated_counts {
   std::uint64_t cut_off = 0;    // messages
   std::uint64_t to_nobody = 0;  // that came while their receiver was down
   std::uint64_t cuts = 0, stops = 0, crashes = 0, ps_crashes = 0;
-  std::uint64_t ended = 0;         // tasks that have ended because a parameter server had lost what it held
+  std::uint64_t ended = 0;         // tasks that have ended because their cluster was lost: a parameter server had lost
+                                   // what it held, or with all_reduce another worker had crashed or was silent
   std::uint64_t restarts = 0;      // of tasks that had crashed, or had ended so
   std::uint64_t lost_updates = 0;  // that were decided, and are not in the values with which the cluster went on
 

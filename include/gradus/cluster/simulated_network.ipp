@@ -8,68 +8,26 @@
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
+inline std::vector<std::string> names_of_nodes(const cluster_shape& shape) {
+  std::vector<std::string> all;
+  for (std::uint32_t i = 0; i < shape.shards; ++i) all.push_back(text("ps ", i));
+  for (std::uint32_t i = 0; i < shape.workers; ++i) all.push_back(text("worker ", i));
+  return all;
+}
 GRADUS_BODY simulated_network::simulated_network(const cluster_shape& shape, const std::shared_ptr<turn_driver>& driver,
                                                  std::uint64_t seed, const simulated_faults& faults,
                                                  std::vector<std::string>* log)
     : message_network(shape, task_system(driver)),
-      driver_(driver),
-      faults_(faults),
-      dice_{seed ^ 0x6A09E667F3BCC909u},
+      simulated_links(names_of_nodes(shape), driver, seed, faults, log),
       nodes_(std::size_t{shape.shards} + shape.workers),
-      program_(tasks_),
-      changed_(tasks_),
-      is_over_(tasks_),
-      lines_(log) {
-  for (std::uint32_t i = 0; i < nodes_.size(); ++i) {
-    node_state& n = nodes_[i];
+      program_(tasks_) {
+  for (node_state& n : nodes_) {
     n.box = std::make_unique<mailbox>(tasks_);
-    n.machine = driver_->add_machine({.name = name_of(i)});
     n.met.assign(shape_.shards, 1);
-    n.slowness = 1 + (faults_.slowness - 1) * dice_.uniform();
-    reset_clock(n);
   }
-  plan();
-}
-
-GRADUS_BODY std::string simulated_network::name_of(std::uint32_t node) const {
-  return shape_.is_worker(node) ? text("worker ", shape_.worker_of(node)) : text("ps ", node);
-}
-
-GRADUS_BODY nanos simulated_network::between(double least_secs, double most_secs) {
-  return static_cast<nanos>((least_secs + (most_secs - least_secs) * dice_.uniform()) * 1e9);
-}
-
-// Sets the clock ahead or behind, so that a machine which is started again may show an earlier time than before.
-GRADUS_BODY void simulated_network::reset_clock(node_state& n) {
-  if (!faults_.skewed_clocks) return;
-  const nanos ahead = between(0, 600) - 300 * 1000 * one_millisecond;
-  driver_->set_clock(n.machine, ahead, 0.99 + 0.02 * dice_.uniform());
-}
-
-GRADUS_BODY void simulated_network::plan() {
-  const auto times = [&](int n, void (simulated_network::*what)(nanos)) {
-    for (int i = 0; i < n; ++i) {
-      const nanos when = between(0, faults_.within);
-      const nanos length = between(faults_.least_outage, faults_.most_outage);
-      at(when, [this, what, length] { (this->*what)(length); });
-    }
-  };
-  times(faults_.cuts, &simulated_network::cut);
-  times(faults_.stops, &simulated_network::stop_one);
-  times(faults_.crashes, &simulated_network::crash_one);
-  times(faults_.ps_crashes, &simulated_network::crash_ps);
-}
-
-GRADUS_BODY void simulated_network::log(const std::string& what) {
-  const std::string line = text(seconds_text(driver_->time()), " ", what);
-  for (const char c : line) hash_ = (hash_ ^ static_cast<unsigned char>(c)) * 0x100000001B3u;
-  if (lines_ != nullptr) lines_->push_back(line);
-}
-
-GRADUS_BODY void simulated_network::at(nanos time, std::function<void()> what) {
-  const std::lock_guard lock(mutex_);
-  due_.emplace(time, std::move(what));
-  changed_.notify_all();
+  plan_cuts_and_stops();
+  plan(faults_.crashes, [this](nanos length) { crash_one(length); });
+  plan(faults_.ps_crashes, [this](nanos length) { crash_ps(length); });
 }
 
 // ---- messages
@@ -78,7 +36,7 @@ GRADUS_BODY void simulated_network::post(const protocol_message& m) {
   node_state& from = nodes_[m.from];
   if (m.kind == message_kind::push && (from.incarnation != m.incarnation || from.sequence != m.sequence)) {
     from.incarnation = m.incarnation, from.sequence = m.sequence;  // the first of a step
-    tasks_.sleep(from.slowness * static_cast<double>(between(faults_.least_step, faults_.most_step)) / 1e9);
+    tasks_.sleep(step_secs(m.from));
   }
   if (from.is_gone() || has_ended_) return;
   if (from.messages_left != 0 && --from.messages_left == 0) {
@@ -96,35 +54,11 @@ GRADUS_BODY void simulated_network::post(const protocol_message& m) {
   if (m.from == m.to) return from.box->put(m);  // no transport loses a message to the node itself
   std::vector<std::byte> frame;
   for (const auto& piece : frames_.encode(m)) frame.insert(frame.end(), piece.begin(), piece.end());
-  std::uint64_t content = 0xCBF29CE484222325u;
-  for (const std::byte b : frame) content = (content ^ static_cast<std::uint64_t>(b)) * 0x100000001B3u;
   const std::string line =
       text(name_of(m.from), " says to ", name_of(m.to), ": ", kind_name(m.kind), ", incarnation ", m.incarnation,
-           ", sequence ", m.sequence, ", about ", m.about, "; ", frame.size(), " bytes, sum ", content);
-  ++counts_.messages;
-  const nanos now = driver_->time();
-  if (is_cut(m.from, m.to)) {
-    ++counts_.cut_off;
-    return log(line + "; cut off");
-  }
-  if (chance(faults_.lost)) {
-    ++counts_.lost;
-    return log(line + "; lost");
-  }
+           ", sequence ", m.sequence, ", about ", m.about, "; ", frame.size(), " bytes, sum ", sum_of_bytes(frame));
   const auto shared = std::make_shared<std::vector<std::byte>>(std::move(frame));
-  const int copies = chance(faults_.doubled) ? 2 : 1;
-  counts_.doubled += copies == 2;
-  std::string comes;
-  for (int i = 0; i < copies; ++i) {
-    nanos when = now + between(faults_.least_delay, faults_.most_delay);
-    if (chance(faults_.late)) {
-      ++counts_.late;
-      when += between(0, faults_.late_secs);
-    }
-    comes += text(i == 0 ? "; comes at " : " and ", seconds_text(when));
-    at(when, [this, shared, r = between_nodes(m.from, m.to)] { deliver(*shared, r); });
-  }
-  log(line + comes);
+  simulated_links::send(m.from, m.to, line, [this, shared, r = between_nodes(m.from, m.to)] { deliver(*shared, r); });
 }
 
 // What was sent to a parameter server ends with its process, as the connection does. A worker's new process gets what
@@ -142,57 +76,8 @@ GRADUS_BODY void simulated_network::deliver(const std::vector<std::byte>& frame,
   to.box->put(m);
 }
 
-GRADUS_BODY void simulated_network::carry() {
-  driver_->watch();
-  std::unique_lock lock(mutex_);
-  while (!is_stopped_) try {
-      const nanos now = driver_->time();
-      if (due_.empty()) {
-        changed_.wait(lock);
-      } else if (const auto first = due_.begin(); first->first > now) {
-        changed_.wait_for(lock, static_cast<double>(first->first - now) / 1e9);
-      } else {
-        const std::function<void()> what = std::move(first->second);
-        due_.erase(first);
-        lock.unlock();
-        what();
-        lock.lock();
-      }
-    } catch (const error& e) {  // no task can go on, or time is over: all tasks get the error, and end
-      if (!lock.owns_lock()) lock.lock();
-      if (why_stuck_ == nullptr) why_stuck_ = std::current_exception();
-      const std::string words = e.what();
-      due_.clear();
-      lock.unlock();
-      close(words.substr(0, words.find(':')));  // the list of all waits is reported once, by why_stuck
-      lock.lock();
-    }
-}
-GRADUS_BODY void simulated_network::stop() {
-  const std::lock_guard lock(mutex_);
-  is_stopped_ = true;
-  changed_.notify_all();
-}
-
 // ---- faults
 
-GRADUS_BODY void simulated_network::cut(nanos length) {
-  if (has_ended_) return;
-  std::string parted;
-  is_cut_off_.assign(nodes_.size(), false);
-  for (std::uint32_t i = 0; i < nodes_.size(); ++i)
-    if (chance(0.5)) is_cut_off_[i] = true, parted += text(parted.empty() ? "" : ", ", name_of(i));
-  cut_until_ = driver_->time() + length;
-  ++counts_.cuts;
-  log(text("the network parts {", parted, "} from the others until ", seconds_text(cut_until_)));
-}
-GRADUS_BODY void simulated_network::stop_one(nanos length) {
-  if (has_ended_) return;
-  const std::uint32_t i = dice_.below(static_cast<std::uint32_t>(nodes_.size()));
-  driver_->stop(nodes_[i].machine, length);
-  ++counts_.stops;
-  log(text(name_of(i), " stops until ", seconds_text(driver_->time() + length)));
-}
 GRADUS_BODY void simulated_network::crash_one(nanos length) {
   const std::uint32_t number = shape_.node_of(dice_.below(shape_.workers));
   const node_state& n = nodes_[number];
@@ -210,7 +95,7 @@ GRADUS_BODY void simulated_network::crash_ps(nanos length) {
 GRADUS_BODY void simulated_network::crash(std::uint32_t number, nanos length) {
   node_state& n = nodes_[number];
   n.is_down = true, n.up_at = driver_->time() + length;
-  driver_->stop(n.machine, 0);
+  let_go_on(number);
   ++(shape_.is_worker(number) ? counts_.crashes : counts_.ps_crashes);
   log(text(name_of(number), " crashes"));
   n.box->close();
@@ -243,14 +128,14 @@ GRADUS_BODY bool simulated_network::sees_another(std::uint32_t number, std::uint
 GRADUS_BODY void simulated_network::lose(std::uint32_t number, const std::string& why) {
   node_state& n = nodes_[number];
   n.is_lost = true, n.why = why;
-  n.up_at = driver_->time() + between(faults_.least_outage, faults_.most_outage);
+  n.up_at = driver_->time() + outage();
   ++counts_.ended;
   log(text(name_of(number), " ends: ", why));
   n.box->close();
   is_over_.notify_all();
   for (std::uint32_t i = 0; i < nodes_.size() && !shape_.is_worker(number); ++i) {
     if (i == number || nodes_[i].met[number] != n.process || is_cut(i, number) || chance(faults_.lost)) continue;
-    at(driver_->time() + between(faults_.least_delay, faults_.most_delay),
+    at(driver_->time() + delay(),
        [this, r = between_nodes(number, i), what = text(name_of(number), " has stopped: ", why)] {
          const node_state& to = nodes_[r.to];
          if (!has_ended_ && !to.is_gone() && to.process == r.to_process) lose(r.to, what);
@@ -289,7 +174,7 @@ GRADUS_BODY void simulated_network::connect(const route& r) {
 // A worker begins once it is connected to all parameter servers.
 GRADUS_BODY void simulated_network::offer(shard_program program, const std::string& task) {
   program_.offer(std::move(program), task);
-  const node_state& n = *here();
+  const node_state& n = *state_here();
   {
     std::unique_lock lock(mutex_);
     is_over_.wait(lock, [&] { return has_ended_ || n.is_gone() || std::ranges::count(n.met, 0u) == 0; });
@@ -304,24 +189,27 @@ GRADUS_BODY void simulated_network::serve(std::uint32_t shard) {
   if (n.is_down) throw simulated_crash{name_of(shard)};
   if (n.is_lost) raise(status::aborted, text(name_of(shard), " has ended: ", n.why));
 }
-GRADUS_BODY const simulated_network::node_state* simulated_network::here() const {
-  const std::size_t machine = driver_->here();
-  const auto found = std::ranges::find(nodes_, machine, &node_state::machine);
-  return found != nodes_.end() ? &*found : nullptr;
+GRADUS_BODY bool simulated_network::run_once(const server_def& def, std::uint32_t number,
+                                             const std::function<void(server& here)>& program) {
+  try {
+    server task(def, shared_from_this(), tasks_);
+    program(task);
+    return !has_crashed(number) && (!shape_.is_worker(number) || wait_for_end(shape_.worker_of(number)));
+  } catch (const error& e) {
+    if (!has_crashed(number) && !ends_by(e, number)) throw;
+  } catch (...) {
+    if (!has_crashed(number)) throw;
+  }
+  return false;
 }
-
 GRADUS_BODY bool simulated_network::revive(std::uint32_t number) {
   node_state& n = nodes_[number];
-  {
-    std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, static_cast<double>(n.up_at - driver_->time()) / 1e9, [this] { return has_ended_; });
-  }
-  if (has_ended_) return false;
+  if (!wait_until_up(n.up_at)) return false;
   n.box = std::make_unique<mailbox>(tasks_);
   n.is_down = n.is_lost = n.serves = n.has_said_leave = n.has_heard_left = false;
   n.joined = 0, n.messages_left = 0, ++n.process;
   n.met.assign(shape_.shards, 0);
-  reset_clock(n);
+  reset_clock(number);
   ++counts_.restarts;
   log(text(name_of(number), " is started again"));
   for (std::uint32_t i = 0; i < nodes_.size(); ++i)
@@ -355,25 +243,14 @@ GRADUS_BODY void simulated_network::say_leave(std::uint32_t number) {
 }
 // A decider that has crashed meanwhile ends nothing.
 GRADUS_BODY void simulated_network::end() {
-  if (const node_state* n = here(); n == nullptr || !n->is_gone()) close({});
+  if (const node_state* n = state_here(); n == nullptr || !n->is_gone()) close({});
 }
-GRADUS_BODY void simulated_network::fail(const std::exception_ptr& error, const std::string& task) {
-  close(text(task, " has failed: ", error_text(error)));
-}
-GRADUS_BODY void simulated_network::close(const std::string& why) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (has_ended_) return;
-    has_ended_ = true, why_ = why;
-    changed_.notify_all();
-    is_over_.notify_all();
-  }
-  log(why.empty() ? "the cluster ends" : "the cluster ends: " + why);
+GRADUS_BODY void simulated_network::ended() {
   for (const node_state& n : nodes_) n.box->close();
   program_.end();
 }
 GRADUS_BODY void simulated_network::check(const std::string& waited) const {
-  const node_state* const n = here();
+  const node_state* const n = state_here();
   if (n != nullptr && n->is_down) throw simulated_crash{name_of(static_cast<std::uint32_t>(n - nodes_.data()))};
   const bool is_lost = n != nullptr && n->is_lost;
   if (!has_ended_ && !is_lost) return;

@@ -34,6 +34,7 @@ struct rank_options {
   double close_secs = 5;
   // Bound of the data of one rank that this rank does not wait for yet. More ends the cluster.
   std::uint64_t early_bytes = std::uint64_t{4} << 30;
+  std::uint64_t boot = 0;  // the number of this process; 0: a random one
 };
 
 class transport_ranks final : public rank_network, public task_network, transport_told {
@@ -64,6 +65,12 @@ public:
   std::vector<cluster_member> known_members() override;
 
   int port() const { return port_; }
+  // Ends the cluster for this rank, as if another one was lost: its waits raise aborted with this reason.
+  void lose(const std::string& why);
+  bool has_ended();
+  // Returns the number of another rank's process, as far as this one has exchanged something with it; 0 if it has not
+  // come.
+  std::uint64_t process_of(std::uint32_t node);
 
 private:
   enum class says : std::uint64_t { data = 1, takes_part, does_not, left, failed };
@@ -75,6 +82,7 @@ private:
     bool is_there = false, sends_again = false;
     std::deque<outgoing> sent;        // frames that are not acknowledged
     std::uint64_t next = 1;           // the number of the next frame to be sent
+    std::uint64_t missed = 0;         // the last number that was missed, for which frames were sent again
     std::uint64_t came = 0;           // the number of the last frame that was taken
     std::deque<aligned_buffer> data;  // received data that are not waited for yet
     std::uint64_t early = 0;          // bytes of these data
@@ -90,7 +98,7 @@ private:
 
   rank_options o_;
   cluster_nodes nodes_;
-  std::uint64_t boot_ = draw_boot();
+  std::uint64_t boot_ = o_.boot != 0 ? o_.boot : draw_boot();
   task_system tasks_;
   std::mutex mutex_;
   task_condition changed_;
@@ -111,7 +119,7 @@ private:
   void take(started& what);
   void add(std::uint32_t to, says what, std::span<const std::byte> bytes);
   void transmit(std::uint32_t to, std::uint64_t number, const outgoing& o);
-  void say(std::uint32_t to, message_kind kind, std::uint64_t about);
+  void say(std::uint32_t to, message_kind kind, std::uint64_t about, std::uint64_t sequence = 0);
   void tell_all(says what, const std::string& why = {});
   void beat();
   void check(const char* waits_for) const;  // under the mutex

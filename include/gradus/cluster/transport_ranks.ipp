@@ -45,6 +45,18 @@ GRADUS_BODY void transport_ranks::end(const std::string& why) {
   if (why_.empty()) why_ = why;
   changed_.notify_all();
 }
+GRADUS_BODY void transport_ranks::lose(const std::string& why) {
+  const std::lock_guard lock(mutex_);
+  end(why);
+}
+GRADUS_BODY bool transport_ranks::has_ended() {
+  const std::lock_guard lock(mutex_);
+  return !why_.empty();
+}
+GRADUS_BODY std::uint64_t transport_ranks::process_of(std::uint32_t node) {
+  const std::lock_guard lock(mutex_);
+  return peers_[node].boot;
+}
 GRADUS_BODY void transport_ranks::check(const char* waits_for) const {
   if (!why_.empty())
     raise(status::aborted, text("the cluster has ended, while ", nodes_.task, " waited for ", waits_for, ": ", why_));
@@ -149,9 +161,12 @@ GRADUS_BODY void transport_ranks::transmit(std::uint32_t to, std::uint64_t numbe
                                      .about = static_cast<std::uint64_t>(o.what)},
                                     {{"", dtype::uint8, 0, std::span<const std::byte>(*o.bytes)}}));
 }
-GRADUS_BODY void transport_ranks::say(std::uint32_t to, message_kind kind, std::uint64_t about) {
+GRADUS_BODY void transport_ranks::say(std::uint32_t to, message_kind kind, std::uint64_t about,
+                                      std::uint64_t sequence) {
   message_encoder encoder(carrier_->limits());
-  carrier_->send(to, encoder.encode({.kind = kind, .sender = nodes_.me, .incarnation = boot_, .about = about}));
+  carrier_->send(
+      to,
+      encoder.encode({.kind = kind, .sender = nodes_.me, .incarnation = boot_, .sequence = sequence, .about = about}));
 }
 GRADUS_BODY void transport_ranks::tell_all(says what, const std::string& why) {
   for (std::uint32_t k = 0; k < peers_.size(); ++k)
@@ -164,7 +179,7 @@ GRADUS_BODY void transport_ranks::beat() {
   std::vector<std::uint64_t> before(peers_.size(), 0);
   double next = tasks_.elapsed() + o_.retry_secs;
   const auto again = [&] {
-    return std::any_of(peers_.begin(), peers_.end(), [](const peer& p) { return p.sends_again; });
+    return std::any_of(peers_.begin(), peers_.end(), [](const peer& p) { return p.is_there && p.sends_again; });
   };
   while (!is_closing_) {
     changed_.wait_for(lock, std::max(0.0, next - tasks_.elapsed()), [&] { return is_closing_ || again(); });
@@ -235,13 +250,17 @@ GRADUS_BODY std::vector<cluster_member> transport_ranks::known_members() {
 GRADUS_BODY void transport_ranks::meet(std::uint32_t node, std::uint64_t boot) {
   const std::lock_guard lock(mutex_);
   peer& p = peers_[node];
-  const std::uint64_t before = p.meet(boot, tasks_.elapsed());
-  if (before != 0 && before != boot && !p.has_left) {
-    if (p.came > 0 || p.acknowledged() > 0)
-      return end(text(nodes_.names[node], " at ", nodes_.addresses[node],
-                      " was started again in the middle of a run; start all tasks again: they go on from the last "
-                      "checkpoint"));
+  // A run goes on with the processes that it began with. Nothing is exchanged with another one: what is acknowledged to
+  // it would be by the numbers of the process before.
+  if (p.boot != 0 && p.boot != boot && (p.came > 0 || p.acknowledged() > 0)) {
+    p.is_there = false;
+    if (!p.has_left)
+      end(text(
+          nodes_.names[node], " at ", nodes_.addresses[node],
+          " was started again in the middle of a run; start all tasks again: they go on from the last checkpoint"));
+    return;
   }
+  p.meet(boot, tasks_.elapsed());
   p.is_there = true;
   p.sends_again = !p.sent.empty();
   changed_.notify_all();
@@ -275,8 +294,12 @@ GRADUS_BODY void transport_ranks::came(std::uint32_t node, const received_frame&
   if (m.head.incarnation != p.boot) return;  // from a process that has ended
   p.heard = tasks_.elapsed();
   if (m.head.kind == message_kind::kept) {
-    // The same acknowledgement once more means that frames are missing.
-    if (m.head.about == p.acknowledged() && !p.sent.empty()) p.sends_again = true;
+    // A frame has come before the one that follows the last. The missing ones are sent again, once for each number that
+    // is missed, and later with a heartbeat: if each such answer, or each answer to a frame that came twice, had all
+    // frames sent again, there would be more and more of both.
+    if (m.head.sequence > m.head.about && m.head.about == p.acknowledged() && !p.sent.empty() &&
+        std::exchange(p.missed, m.head.about + 1) != m.head.about + 1)
+      p.sends_again = true;
     while (!p.sent.empty() && p.acknowledged() < m.head.about) p.sent.pop_front();
     return changed_.notify_all();
   }
@@ -309,7 +332,7 @@ GRADUS_BODY void transport_ranks::came(std::uint32_t node, const received_frame&
   }
   const std::uint64_t taken = p.came;
   lock.unlock();
-  say(node, message_kind::kept, taken);
+  say(node, message_kind::kept, taken, m.head.sequence);
   if (!too_early.empty()) tell_all(says::failed, too_early);
 }
 // Returns the problem of `bytes` more bytes that are not waited for yet; empty if there is room for them, or if the
