@@ -86,6 +86,7 @@ inline int processors() {
 
 // Returns GFLOP/s of `count` threads that work at once. Each works for as long as all others do.
 inline double fma_peak_of(int count, int rounds = 20000) {
+  fmas<all_chains>(rounds / 2);  // after other work, some microseconds are slower
   if (count == 1) return fma_flops / fma_seconds<all_chains>(rounds) * 1e-9;
   std::atomic<int> here{0};
   std::vector<double> rates(static_cast<std::size_t>(count));
@@ -148,8 +149,9 @@ public:
       keep(*x);
     }
   }
-  // Returns GB/s, read and written counted, over at least 2 MB.
+  // Returns GB/s, read and written counted, over at least 2 MB, from where the level's array then lies.
   double rewrite_rate(int l) {
+    if (l != memory) rewrite(l, 1);
     const int rounds = static_cast<int>(std::max<std::size_t>(1, (std::size_t{2} << 20) / bytes(l)));
     const double start = seconds();
     rewrite(l, rounds);
@@ -182,8 +184,8 @@ public:
     for (int l = 0; l < levels; ++l) s.rewrite[static_cast<std::size_t>(l)] = memories_.rewrite_rate(l);
     all_.push_back(s);
   }
-  // Samples the peak of one processor alone: some 50 us, between turns.
-  void take_peak() { fma_.push_back(fma_peak_of(1, 5000)); }
+  // Samples the peak of one processor alone: some 30 us, between turns.
+  void take_peak() { fma_.push_back(fma_peak_of(1, 10000)); }
 
   // The medians since the last call of forget(), or of all samples.
   double fma() const { return median({fma_.begin() + static_cast<std::ptrdiff_t>(since_), fma_.end()}); }
