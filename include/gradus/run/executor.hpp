@@ -9,7 +9,6 @@
 #include <utility>
 #if defined(__STDCPP_THREADS__)  // bare metal has no threads, and only `serial`
 #include <atomic>
-#include <chrono>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -191,13 +190,13 @@ private:
   [[gnu::noinline]] void run_as_is_worth(Machine& m, Session& session, Probe& probe) {
     measured_worth& worth = last_->worth;
     if (!worth.measures()) return run_divided(m, session, probe);
-    const auto begin = std::chrono::steady_clock::now();
+    const double begin = steady_seconds::now();
     was_alone_ = !worth.divides();
     if (was_alone_)
       run_alone(m, session, probe);
     else
       run_divided(m, session, probe);
-    worth.took(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+    worth.took(steady_seconds::now() - begin);
   }
   template <class Machine, class Session, class Probe>
   [[gnu::noinline]] void run_divided(const Machine& m, Session& session, Probe& probe) {

@@ -5,10 +5,14 @@
 #pragma once
 #include "../base/build.hpp"
 
-#include <algorithm>
-#include <cmath>
+namespace gradus::inline GRADUS_BUILD {
 
-namespace gradus::inline GRADUS_BUILD::detail {
+// now() returns the time in seconds since any fixed moment. A test brings its own clock.
+struct steady_seconds {
+  static double now();
+};
+
+namespace detail {
 
 // Divided steps save time or lose it, and what they lost is set against what the last ones saved. When they lost more,
 // the caller makes the next steps alone: so many that the loss is at most a sixteenth of their time. Then divided steps
@@ -21,22 +25,7 @@ public:
   bool divides() const { return alone_steps_ == 0; }
   bool measures() const { return measures_; }
   // Call this after every step, with its time: divides() was true of a divided one.
-  void took(double seconds) {
-    if (!measures_) return;
-    if (!divides()) {
-      --alone_steps_;
-      alone_ = alone_ == 0 ? seconds : alone_ + (seconds - alone_) / 8;
-      return;
-    }
-    if (alone_ == 0) {  // the first steps touch memory for the first time, and are compared with nothing
-      if (++unmeasured_ == first_steps) alone_steps_ = compared_steps;
-      return;
-    }
-    saved_ = std::min(saved_ + alone_ - seconds, loss_allowed * alone_);
-    if (saved_ >= 0) return;
-    alone_steps_ = static_cast<int>(std::min(std::ceil(-saved_ / alone_ * loss_allowed), 1e6));
-    saved_ = 0;
-  }
+  void took(double seconds);
 
 private:
   static constexpr int first_steps = 4, compared_steps = 2;
@@ -46,4 +35,10 @@ private:
   double alone_ = 0, saved_ = 0;          // seconds: a mean of steps on the caller alone; saved lately
 };
 
-}  // namespace gradus::inline GRADUS_BUILD::detail
+}  // namespace detail
+
+}  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "measured_worth.ipp"
+#endif
