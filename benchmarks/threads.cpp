@@ -31,7 +31,7 @@ void steps_on(benchmark::State& state, const Executor& executor, Model model, Op
 template <auto Build, class Optimizer>
 void add(const std::string& name, Optimizer optimizer, std::int64_t batch_size, std::uint32_t classes) {
   const auto entry = [&](const std::string& how, auto run) {
-    benchmark::RegisterBenchmark(named(("W3/" + name + "/" + how).c_str()).c_str(), run)->UseRealTime();
+    benchmark::RegisterBenchmark(training::named(("W3/" + name + "/" + how).c_str()).c_str(), run)->UseRealTime();
   };
   entry("serial", [=](auto& s) {
     steps_on(s, serial{}, compiled_model<Build, cpu<fast>, gating::op, false, true>{}, optimizer, batch_size, classes);
