@@ -192,7 +192,7 @@ void scale(const char* name, const std::function<model_spec(graph&)>& build, con
   std::vector<double> peaks;
   for (int i = 0; i < 9; ++i) {  // the peak of both in the same seconds
     take_turns(both, sampled, 3, 5e-3);
-    peaks.push_back(yardstick::fma_peak_of(2) / sampled.fma());
+    peaks.push_back(yardstick::fma_peak_of(2) / yardstick::fma_peak_of(1));
   }
   const double t1 = yardstick::median(both[0].turns), t2 = yardstick::median(both[1].turns);
   std::printf(
