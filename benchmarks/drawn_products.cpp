@@ -15,6 +15,8 @@
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // g++ 12 says it of its own AVX-512 functions, in Eigen
 #endif
+#include "yardstick.hpp"
+
 #include <gradus/cpu/matmul.hpp>
 #include <gradus/tensor/tensor.hpp>
 
@@ -34,7 +36,6 @@
 #endif
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -46,21 +47,8 @@
 namespace {
 
 using namespace gradus;
-
-struct drawn {
-  std::uint64_t state;
-  int below(int n) {
-    state ^= state << 13, state ^= state >> 7, state ^= state << 17;
-    return static_cast<int>((state >> 33) % static_cast<std::uint64_t>(n));
-  }
-  int between(int least, int most) { return least + below(most - least + 1); }
-};
-
-double seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
-double median(std::vector<double> x) {
-  std::nth_element(x.begin(), x.begin() + static_cast<std::ptrdiff_t>(x.size() / 2), x.end());
-  return x[x.size() / 2];
-}
+using yardstick::all_chains, yardstick::drawn, yardstick::fma_seconds, yardstick::median, yardstick::number,
+    yardstick::seconds, yardstick::show;
 
 struct shape_of {
   int m, k, n;
@@ -138,30 +126,6 @@ void multiply_by_onednn([[maybe_unused]] const shape_of& s, [[maybe_unused]] con
 #endif
 }
 
-using number = detail::pack<float, fast>;
-// Seconds of one FMA of `Chains` chains: of one, its latency.
-template <int Chains>
-double fma_seconds() {
-  const number by(0.9999f), plus(0.0001f);
-  number x[Chains];
-  for (int i = 0; i < Chains; ++i) x[i] = number(0.001f * static_cast<float>(i + 1));
-  constexpr int rounds = 2048;
-  const double start = seconds();
-  for (int r = 0; r < rounds; ++r)
-#if defined(__GNUC__)
-#pragma GCC unroll 12
-#endif
-    for (int i = 0; i < Chains; ++i) x[i] = fma(x[i], by, plus);
-  const double took = seconds() - start;
-  volatile float kept = 0;
-  for (int i = 0; i < Chains; ++i) {
-    alignas(64) float all[number::width];
-    x[i].store(all);
-    kept = kept + all[0];
-  }
-  return took / (rounds * Chains);
-}
-
 struct line {
   bool many;  // whether there are ten registers of results
   double ratio, share, latency;
@@ -211,7 +175,7 @@ line compare(const shape_of& s) {
       for (int n = 0; n < many; ++n) l.multiply();
       l.turns.push_back((seconds() - start) / many);
     }
-    latencies.push_back(fma_seconds<1>()), fmas.push_back(fma_seconds<12>());
+    latencies.push_back(fma_seconds<1>()), fmas.push_back(fma_seconds<all_chains>());
   }
   const double ours = median(all[0].turns);
   double best = 1e9;
@@ -234,14 +198,6 @@ line compare(const shape_of& s) {
                 l.ratio, l.share);
   l.text = text;
   return l;
-}
-
-void show(const char* what, std::vector<double> x) {
-  if (x.empty()) return;
-  std::sort(x.begin(), x.end());
-  const auto at = [&](double q) { return x[static_cast<std::size_t>(q * static_cast<double>(x.size() - 1))]; };
-  std::printf("%s: least %.2f, a tenth %.2f, a quarter %.2f, median %.2f, most %.2f\n", what, at(0), at(0.1), at(0.25),
-              at(0.5), at(1));
 }
 
 }  // namespace

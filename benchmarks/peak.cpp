@@ -1,10 +1,10 @@
-// What this machine reaches in the minute of another measurement, on one processor: fused multiply-adds on floats that
-// never leave the registers, and memory read, and copied, in arrays of 64 MB. `compare` runs it before every program
-// and writes both figures beside each row.
-#include <benchmark/benchmark.h>
+// What this machine reaches in the minute of another measurement (yardstick.hpp), as rows of Google Benchmark: fused
+// multiply-adds on one processor and on two at once, numbers read and written in each cache and in memory, and memory
+// copied, in arrays of 64 MB. `compare` runs the first and the last before every program and writes both figures beside
+// each row.
+#include "yardstick.hpp"
 
-#include <gradus/cpu/number.hpp>
-#include <gradus/tensor/tensor.hpp>
+#include <benchmark/benchmark.h>
 
 #include <cstring>
 
@@ -13,23 +13,27 @@ namespace {
 using namespace gradus;
 
 void fma_peak(benchmark::State& state) {
-  using N = detail::pack<float, fast>;
-  constexpr int chains = 12;  // more than latency times throughput: at most 5 times 2
-  const N by(0.9999f), plus(0.0001f);
-  N x[chains];
-  for (int i = 0; i < chains; ++i) x[i] = N(0.001f * static_cast<float>(i + 1));
   constexpr int rounds = 4096;
-  for (auto _ : state) {
-    for (int r = 0; r < rounds; ++r)
-#if defined(__GNUC__)
-#pragma GCC unroll 12
-#endif
-      for (int i = 0; i < chains; ++i) x[i] = fma(x[i], by, plus);
-    for (int i = 0; i < chains; ++i) benchmark::DoNotOptimize(x[i]);
-  }
+  for (auto _ : state) yardstick::fmas<yardstick::all_chains>(rounds);
   state.counters["gflops"] = benchmark::Counter(
-      static_cast<double>(state.iterations()) * rounds * chains * 2 * N::width * 1e-9, benchmark::Counter::kIsRate);
-  state.SetLabel(std::to_string(8 * sizeof(float) * N::width) + " bits");
+      static_cast<double>(state.iterations()) * rounds * yardstick::all_chains * yardstick::fma_flops * 1e-9,
+      benchmark::Counter::kIsRate);
+  state.SetLabel(std::to_string(32 * yardstick::number::width) + " bits");
+}
+void fma_together(benchmark::State& state) {
+  double rates = 0;
+  for (auto _ : state) rates += yardstick::fma_peak_of(2);
+  state.counters["gflops"] = rates / static_cast<double>(state.iterations());
+}
+
+void rewrite(benchmark::State& state, yardstick::level l) {
+  static yardstick::memories all;
+  const int rounds = static_cast<int>(std::max<std::size_t>(1, (std::size_t{2} << 20) / all.bytes(l)));
+  for (auto _ : state) all.rewrite(l, rounds);
+  state.counters["effective_bandwidth"] = benchmark::Counter(
+      static_cast<double>(state.iterations()) * rounds * 2 * static_cast<double>(all.bytes(l)) * 1e-9,
+      benchmark::Counter::kIsRate);
+  state.SetLabel(std::to_string(all.bytes(l) >> 10) + " KB");
 }
 
 constexpr std::size_t bytes = std::size_t{64} << 20;
@@ -46,7 +50,14 @@ void bandwidth(benchmark::State& state) {
       static_cast<double>(state.iterations()) * 2 * static_cast<double>(bytes) * 1e-9, benchmark::Counter::kIsRate);
 }
 
-const auto registered = {benchmark::RegisterBenchmark("peak/fma", fma_peak),
-                         benchmark::RegisterBenchmark("peak/bandwidth", bandwidth)};
+const bool registered = [] {
+  benchmark::RegisterBenchmark("peak/fma", fma_peak);
+  benchmark::RegisterBenchmark("peak/bandwidth", bandwidth);
+  benchmark::RegisterBenchmark("peak/fma_two_at_once", fma_together)->UseRealTime();
+  for (int l = 0; l < yardstick::levels; ++l)
+    benchmark::RegisterBenchmark((std::string("peak/rewrite_") + yardstick::name_of(l)).c_str(), rewrite,
+                                 static_cast<yardstick::level>(l));
+  return true;
+}();
 
 }  // namespace

@@ -1,32 +1,14 @@
 // A training step on one thread, on two, and interpreted: names end in "serial", "threads:1", "threads:2". The smallest
 // models show what it costs that threads are there and not needed; the large ones what they gain. A machine with other
 // work on it shows neither: look at its load first.
-#include "training.hpp"
+#include "models.hpp"
 
-#include <gradus/ops/layer.hpp>
-#include <gradus/ops/loss.hpp>
 #include <gradus/update/rules/adam.hpp>
 #include <gradus/update/rules/gradient_descent.hpp>
 
 namespace {
 
 using namespace training;
-
-constexpr auto a = [](graph& g) {
-  const auto x = g.placeholder("x", {batch, 8}), y = g.placeholder("y", {batch, 1});
-  const auto h = relu(dense(x, {.units = 16, .name = "hidden"}));
-  return model_spec{
-      .loss = reduce_mean(square(dense(h, {.units = 1, .name = "out"}) - y)), .metrics = {}, .predictions = {}};
-};
-template <int Inputs, int First, int Second, int Classes>
-constexpr auto mlp = [](graph& g) {
-  const auto x = g.placeholder("x", {batch, Inputs}), y = g.placeholder("y", {batch}, int32);
-  auto h = relu(dense(x, {.units = First, .name = "first"}));
-  if (Second != 0) h = relu(dense(h, {.units = Second, .name = "second"}));
-  return model_spec{.loss = reduce_mean(sparse_softmax_cross_entropy(dense(h, {.units = Classes, .name = "out"}), y)),
-                    .metrics = {},
-                    .predictions = {}};
-};
 
 template <class Executor, class Model, class Optimizer>
 void steps_on(benchmark::State& state, const Executor& executor, Model model, Optimizer optimizer,
@@ -49,7 +31,7 @@ void steps_on(benchmark::State& state, const Executor& executor, Model model, Op
 template <auto Build, class Optimizer>
 void add(const std::string& name, Optimizer optimizer, std::int64_t batch_size, std::uint32_t classes) {
   const auto entry = [&](const std::string& how, auto run) {
-    benchmark::RegisterBenchmark(named(("W3/" + name + "/" + how).c_str()).c_str(), run)->UseRealTime();
+    benchmark::RegisterBenchmark(training::named(("W3/" + name + "/" + how).c_str()).c_str(), run)->UseRealTime();
   };
   entry("serial", [=](auto& s) {
     steps_on(s, serial{}, compiled_model<Build, cpu<fast>, gating::op, false, true>{}, optimizer, batch_size, classes);
@@ -66,7 +48,7 @@ void add(const std::string& name, Optimizer optimizer, std::int64_t batch_size, 
 }
 
 const bool registered = [] {
-  add<a>("a_mlp_8-16-1_b1_sgd", gradient_descent{.rate = 1e-3}, 1, 1);
+  add<regression>("a_mlp_8-16-1_b1_sgd", gradient_descent{.rate = 1e-3}, 1, 1);
   add<mlp<32, 64, 64, 4>>("b_mlp_32-64-64-4_b16_adam", adam{.rate = 1e-3}, 16, 4);
   add<mlp<784, 128, 0, 10>>("c_mlp_784-128-10_b32_sgd", gradient_descent{.rate = 1e-2}, 32, 10);
   add<mlp<784, 512, 256, 10>>("d_mlp_784-512-256-10_b128_adam", adam{.rate = 1e-3}, 128, 10);

@@ -5,10 +5,8 @@
 // Subnormal numbers are flushed to zero, as TensorFlow does on its threads: the moments of a dead unit decay into them,
 // and each then costs a hundred times as much. "/subnormals:keep" is the same step with them kept, the processor's
 // default.
-#include "training.hpp"
+#include "models.hpp"
 
-#include <gradus/ops/layer.hpp>
-#include <gradus/ops/loss.hpp>
 #include <gradus/update/rules/adam.hpp>
 #include <gradus/update/rules/gradient_descent.hpp>
 
@@ -16,34 +14,10 @@ namespace {
 
 using namespace training;
 
-constexpr auto a = [](graph& g) {
-  const auto x = g.placeholder("x", {batch, 8}), y = g.placeholder("y", {batch, 1});
-  const auto h = relu(dense(x, {.units = 16, .name = "hidden"}));
-  return model_spec{
-      .loss = reduce_mean(square(dense(h, {.units = 1, .name = "out"}) - y)), .metrics = {}, .predictions = {}};
-};
-constexpr auto b = [](graph& g) {
-  const auto x = g.placeholder("x", {batch, 32}), y = g.placeholder("y", {batch}, int32);
-  const auto h = relu(dense(relu(dense(x, {.units = 64, .name = "first"})), {.units = 64, .name = "second"}));
-  return model_spec{.loss = reduce_mean(sparse_softmax_cross_entropy(dense(h, {.units = 4, .name = "out"}), y)),
-                    .metrics = {},
-                    .predictions = {}};
-};
-constexpr auto c = [](graph& g) {
-  const auto x = g.placeholder("x", {batch, 784}), y = g.placeholder("y", {batch}, int32);
-  const auto h = relu(dense(x, {.units = 128, .name = "hidden"}));
-  return model_spec{.loss = reduce_mean(sparse_softmax_cross_entropy(dense(h, {.units = 10, .name = "out"}), y)),
-                    .metrics = {},
-                    .predictions = {}};
-};
-
-constexpr auto d = [](graph& g) {
-  const auto x = g.placeholder("x", {batch, 784}), y = g.placeholder("y", {batch}, int32);
-  const auto h = relu(dense(relu(dense(x, {.units = 512, .name = "first"})), {.units = 256, .name = "second"}));
-  return model_spec{.loss = reduce_mean(sparse_softmax_cross_entropy(dense(h, {.units = 10, .name = "out"}), y)),
-                    .metrics = {},
-                    .predictions = {}};
-};
+constexpr auto a = regression;
+constexpr auto b = mlp<32, 64, 64, 4>;
+constexpr auto c = mlp<784, 128, 0, 10>;
+constexpr auto d = mlp<784, 512, 256, 10>;
 
 const gradient_descent slow{.rate = 1e-3}, fast_descent{.rate = 1e-2};
 const adam moments{.rate = 1e-3};

@@ -70,6 +70,31 @@ TEST_CASE("threads of another's pool give the same bits") {
   CHECK(train(interpreted<gating::op, false>{mlp}, 5, plain{adam{.rate = 0.01}}, on) == reference);
 }
 
+TEST_CASE("steps that are divided or not, as their times have it, give the same bits") {
+  using model = interpreted<gating::op, false>;
+  const auto bits = [](const auto& executor, int& alone) {
+    stepper<model, plain, cpu<fast>, std::remove_cvref_t<decltype(executor)>> s(model{mlp}, plain{adam{}}, executor);
+    s.allocate();
+    s.initialize(7);
+    bytes out;
+    for (std::uint32_t i = 0; i < 40; ++i) {
+      fill<decltype(s), mode::train>(s, 5, i + 1);
+      s.train_step();
+      take(out, s.template output_of<mode::train>(output::loss));
+      alone += s.executor().in_order();
+    }
+    for (std::size_t i = 0; i < s.variables().size(); ++i) take(out, s.variables().view(i));
+    return out;
+  };
+  int alone = 0, all = 0;
+  const bytes reference = bits(serial{}, all);
+  CHECK(all == 40);
+  const work_division measured{.part_ns = 0, .hand_over_ns = 0, .start_ns = 0, .worth = 0.99};
+  CHECK(bits(threads{.count = 3, .wait = {.spins = 200}, .division = measured}, alone) == reference);
+  CHECK(alone >= 2);  // to know what a step alone takes
+  CHECK(alone < 40);
+}
+
 TEST_CASE("an error on any thread is raised by the step, as itself, and the next step works") {
   using model = interpreted<gating::none, false>;
   for (int n : {1, 2, 4}) {

@@ -1,6 +1,8 @@
 // An executor runs the calls of a step. `serial` uses this thread, in order; `threads{n}` this one and n - 1 more, on a
 // schedule fixed by the graph's edges; `threads_on(pool)` the threads of a pool of yours. All give the same bits:
 // calls, and the parts of a divided call, have no shared sums, and edges order everything that touches the same memory.
+// Where divided steps take longer than steps on the caller, since other programs want the processors, the caller makes
+// most of them alone (run/measured_worth.hpp).
 #pragma once
 #include "../base/build.hpp"
 
@@ -14,6 +16,7 @@
 #include <exception>
 #endif
 
+#include "measured_worth.hpp"
 #include "pool.hpp"
 #include "schedule.hpp"
 #endif
@@ -99,11 +102,8 @@ public:
   void run(Machine& m, Session session, Probe& probe) {
     if (last_calls_ != m.what().program.calls || last_batch_ != m.batch_size()) [[unlikely]]
       prepare_for(m, session);
-    if (!in_order_) return run_divided(m, session, probe);
-    if constexpr (requires { session.in_order(); })
-      run_here(m, session.in_order(), probe);
-    else
-      run_here(m, session, probe);
+    if (!in_order_) return run_as_is_worth(m, session, probe);
+    run_alone(m, session, probe);
   }
   // Calls f(thread) on every thread, at the same time. f does not throw.
   template <class F>
@@ -115,8 +115,9 @@ public:
     return division_.parts_of(dense_update_ns(static_cast<double>(bytes)), size_);
   }
   int size() const { return size_; }
-  // True if the last run was on the caller alone, in the order of the calls.
-  bool in_order() const { return in_order_; }
+  // True if the last run was on the caller alone, in the order of the calls: because the schedule expects no gain, or
+  // because divided steps lost time lately.
+  bool in_order() const { return in_order_ || was_alone_; }
   // Returns the last run's schedule, or null before the first run.
   const schedule* last() const { return last_ != nullptr ? &last_->plan : nullptr; }
 
@@ -127,12 +128,13 @@ private:
     schedule plan;
     std::unique_ptr<progress[]> done;  // of each thread: finished tasks, in all rounds so far
     std::uint32_t round = 0;
+    measured_worth worth;
   };
   Pool* pool_;
   work_division division_;
   waiting wait_;
   int size_;
-  bool crowded_ = false, in_order_ = true;
+  bool crowded_ = false, in_order_ = true, was_alone_ = false;
   const void* last_calls_ = nullptr;  // the members that a small model reads in every step are placed together
   std::int64_t last_batch_ = -1;
   prepared* last_ = nullptr;
@@ -144,6 +146,13 @@ private:
 #endif
 
   template <class Machine, class Session, class Probe>
+  static void run_alone(Machine& m, Session& session, Probe& probe) {
+    if constexpr (requires { session.in_order(); })
+      run_here(m, session.in_order(), probe);
+    else
+      run_here(m, session, probe);
+  }
+  template <class Machine, class Session, class Probe>
   static void run_here(Machine& m, Session session, Probe& probe) {
     if constexpr (std::is_same_v<Probe, no_probe>)
       m.run(session);
@@ -154,6 +163,7 @@ private:
   [[gnu::noinline]] void prepare_for(const Machine& m, const Session& session) {
     last_ = &prepared_for(m, session);
     last_calls_ = m.what().program.calls, last_batch_ = m.batch_size(), in_order_ = last_->plan.serial;
+    was_alone_ = false;
   }
   // There is one schedule per graph and power of two of examples, because what is worth dividing depends on their
   // number.
@@ -169,13 +179,25 @@ private:
       else
         return false;
     };
-    prepared_.push_back(std::make_unique<prepared>(
-        prepared{calls, size_class, schedule(m.what(), m.batch_size(), size_, division_, divides),
-                 std::make_unique<progress[]>(static_cast<std::size_t>(size_)), 0}));
+    prepared_.push_back(std::make_unique<prepared>(prepared{
+        calls, size_class, schedule(m.what(), m.batch_size(), size_, division_, divides),
+        std::make_unique<progress[]>(static_cast<std::size_t>(size_)), 0, measured_worth(division_.worth < 1)}));
     return *prepared_.back();
   }
 
   // This is apart from run(), which a small model passes in nanoseconds.
+  template <class Machine, class Session, class Probe>
+  [[gnu::noinline]] void run_as_is_worth(Machine& m, Session& session, Probe& probe) {
+    measured_worth& worth = last_->worth;
+    if (!worth.measures()) return run_divided(m, session, probe);
+    const double begin = steady_seconds::now();
+    was_alone_ = !worth.divides();
+    if (was_alone_)
+      run_alone(m, session, probe);
+    else
+      run_divided(m, session, probe);
+    worth.took(steady_seconds::now() - begin);
+  }
   template <class Machine, class Session, class Probe>
   [[gnu::noinline]] void run_divided(const Machine& m, Session& session, Probe& probe) {
     prepared& p = *last_;

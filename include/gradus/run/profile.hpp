@@ -15,14 +15,10 @@
 #include <vector>
 
 #include "../base/sort.hpp"
+#include "measured_worth.hpp"
 #include "schedule.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
-
-// now() returns the time in seconds since any fixed moment. A test brings its own clock.
-struct steady_seconds {
-  static double now();
-};
 
 template <class Clock = steady_seconds>
 class basic_profile {
@@ -138,7 +134,3 @@ private:
 using step_profile = basic_profile<>;
 
 }  // namespace gradus
-
-#ifndef GRADUS_COMPILED
-#include "profile.ipp"
-#endif

@@ -17,7 +17,8 @@ struct work_division {
   double part_ns = 10000;     // a call is divided into parts that take at least so long
   double hand_over_ns = 500;  // from the end of a part to the start of one on another thread that waits for it
   double start_ns = 5000;     // of a step on several threads, against one on the caller's alone
-  double worth = 0.85;        // the share of one thread's time that a step must not exceed, or it stays on one
+  double worth = 0.85;        // the share of one thread's time that a step must not exceed, or it stays on one; below
+                              // 1, a step also stays on one while divided ones prove to be slower
 
   // Returns the number of parts for work that takes so long on one thread and can be divided.
   int parts_of(double ns, int threads) const;
