@@ -913,6 +913,30 @@ TEST_CASE("one event file for each role of a run, whatever is called how often; 
   CHECK(run_files::steps_of(run_files::read_curves(s.files, "run"), "loss").size() == 16);
 }
 
+TEST_CASE("a variable by its name: of the last step, of a checkpoint, and what is refused") {
+  const examples data;
+  run_setting s;
+  auto t = on_a_line_of(s);
+  CHECK_THROWS_WITH_AS(t.variable("hidden/kernel"),
+                       "there is no checkpoint in \"run\" to evaluate or predict with; train first",
+                       failed_precondition);
+  t.train(data.endless(), {.max_steps = 3});
+  const auto now = [](auto& trainer) {
+    const auto x = trainer.variable("logits/kernel").template as<float>();
+    return std::vector<float>(x.begin(), x.end());
+  };
+  CHECK(now(t) == values_of(t, "logits/kernel"));
+  CHECK(t.variable("logits/kernel").dims == extents{6, 3});
+  const auto third = now(t);
+  t.train(data.endless(), {.max_steps = 4});
+  CHECK(now(t) != third);
+  CHECK(now(t) == values_of(t, "logits/kernel"));
+  auto again = on_a_line_of(s);  // has not trained
+  CHECK(now(again) == now(t));
+  CHECK_THROWS_WITH_AS(again.variable("logits"),
+                       doctest::Contains("the model has no variable \"logits\"; it has hidden/kernel, "), not_found);
+}
+
 TEST_CASE("evaluate and predict begin again where data ended") {
   run_setting s;
   const examples data;

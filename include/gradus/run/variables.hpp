@@ -119,6 +119,8 @@ public:
   std::size_t trainable_bytes() const { return trainable_bytes_; }
   std::size_t mirror_bytes() const { return bytes_ - all_bytes_ - trainable_bytes_; }
   std::size_t bytes() const { return bytes_; }
+  // Returns the variable of this name; raises not_found with the names that there are.
+  tensor_view named(std::string_view name);
   tensor_view view(std::size_t i) { return {infos_[i].type, resolve(infos_[i].dims, 1), value(i)}; }
   // Returns a mirror that is shaped as its variable.
   tensor_view mirror_view(std::size_t k, std::size_t i);

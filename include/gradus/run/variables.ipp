@@ -67,6 +67,13 @@ GRADUS_BODY int variable_arena::find(std::string_view name) const {
   return -1;
 }
 
+GRADUS_BODY tensor_view variable_arena::named(std::string_view name) {
+  if (const int i = find(name); i >= 0) return view(static_cast<std::size_t>(i));
+  std::string known;
+  for (const variable_info& v : infos_) known += text(known.empty() ? "" : ", ", v.name);
+  raise(status::not_found, text("the model has no variable \"", name, "\"; it has ", known));
+}
+
 GRADUS_BODY tensor_view variable_arena::mirror_view(std::size_t k, std::size_t i) {
   return {infos_[i].type, resolve(infos_[i].dims, 1), mirror(k, i)};
 }

@@ -53,6 +53,9 @@ private:
 };
 
 namespace detail {
+// Raises failed_precondition: there is nothing trained that could be read.
+[[noreturn]] void raise_untrained(std::string_view model_dir, bool warm_starts);
+
 // Which values of a trainer a call of predict has read; 0: none yet.
 struct values_seen {
   std::uint64_t number = 0;

@@ -5,6 +5,15 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
+GRADUS_BODY void detail::raise_untrained(std::string_view model_dir, bool warm_starts) {
+  const char* remedy = warm_starts ? "train first, since a warm start is made when training begins" : "train first";
+  if (!model_dir.empty())
+    raise(status::failed_precondition,
+          text("there is no checkpoint in \"", model_dir, "\" to evaluate or predict with; ", remedy));
+  raise(status::failed_precondition,
+        text("the model has not been trained: call ", remedy, ", or give run_config a model_dir with a checkpoint"));
+}
+
 GRADUS_BODY double evaluation::operator[](std::string_view name) const {
   std::string known;
   for (const auto& [n, v] : values_) {

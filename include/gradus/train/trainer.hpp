@@ -223,6 +223,11 @@ public:
   // Returns the codec of its checkpoints; flat_binary without a model_dir.
   any_codec codec() const { return loop_.codec(); }
   stepper_type& steps() { return stepper_; }
+  // Returns a variable, which it reads from the newest checkpoint before the first step; a view until the next call.
+  const_tensor_view variable(std::string_view name) {
+    ready_to_read();
+    return stepper_.variables().named(name);
+  }
   // Writes a line to this trainer's log sink.
   void say(std::string_view line) { loop_.say(line); }
   void warn(std::string_view line) { loop_.warn_of(line); }
@@ -342,10 +347,7 @@ private:
                  "; evaluate \"", path, "\" with another trainer of this model and model_dir"));
     }
     if (!loop_.restore(stepper_, state(), true, path))
-      raise(status::failed_precondition, has_files() ? text("there is no checkpoint in \"", config_.model_dir,
-                                                            "\" to evaluate or predict with; train first")
-                                                     : std::string("the model has not been trained: call train first, "
-                                                                   "or give run_config a model_dir with a checkpoint"));
+      detail::raise_untrained(config_.model_dir, composition::warm_starts);
     ++restored_;
     loop_.read_again_later();  // a later train restores again, with the input's position
   }
