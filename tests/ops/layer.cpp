@@ -101,6 +101,23 @@ static_assert([] {
 
 TEST_CASE("what layers refuse") {
   check<[](graph& g) {
+    shared_dense tower({.units = 2, .name = "tower"});
+    tower(g.placeholder("a", {batch, 3})), tower(g.placeholder("b", {batch, 4}));
+  }>("dense \"tower\": its kernel is [3, 2] of float32, and the operand [batch, 4] of float32; give operands of one "
+     "last "
+     "extent and dtype");
+  check<[](graph& g) {
+    shared_dense tower({.units = 2, .name = "tower"});
+    tower(g.placeholder("a", {batch, 3})), tower(g.placeholder("b", {batch, 3}, float64));
+  }>("dense \"tower\": its kernel is [3, 2] of float32, and the operand [batch, 3] of float64; give operands of one "
+     "last "
+     "extent and dtype");
+  check<[](graph& g) {
+    graph other;
+    shared_dense tower({.units = 2, .name = "tower"});
+    tower(other.placeholder("a", {batch, 3})), tower(g.placeholder("b", {batch, 3}));
+  }>("dense \"tower\": its variables are of another graph; make a layer for each graph");
+  check<[](graph& g) {
     batch_norm(g.placeholder("x", {batch, 3}), {.momentum = 99});
   }>("batch_norm \"batch_normalization\": the momentum of the moving statistics must be in [0, 1]; 0.99 is common");
   check<[](graph& g) { dense(g.placeholder("x", {batch}), {.units = 3}); }>(
@@ -143,6 +160,51 @@ TEST_CASE("what layers refuse") {
   check<[](graph& g) { layer_norm(g.placeholder("x", {})); }>(
       "layer_norm \"layer_norm\": needs a last axis of known extent, got []");
 }
+
+namespace {
+// Two calls of one layer, and the same of variables.
+template <bool Shared>
+value two_towers(graph& g) {
+  const value a = g.placeholder("a", {batch, 3}), b = g.placeholder("b", {batch, 3});
+  if constexpr (Shared) {
+    shared_dense tower({.units = 2, .name = std::string("to") + "wer", .activation = tanh});
+    return reduce_sum(tower(a) * tower(b));
+  } else {
+    const value kernel = g.variable("tower/kernel", {3, 2}, {.init = glorot_uniform}),
+                bias = g.variable("tower/bias", {2}, {.init = zeros});
+    return reduce_sum(tanh(matmul(a, kernel) + bias) * tanh(matmul(b, kernel) + bias));
+  }
+}
+}  // namespace
+TEST_CASE("a shared dense layer: the variables of its first call, and gradients from all calls") {
+  const auto trained = [](auto make) {
+    graph g;
+    const value loss = make(g);
+    int variables = 0;
+    g.for_each_in(collection::trainable_variables, [&](value) { ++variables; });
+    CHECK(variables == 2);
+    const std::array losses{loss};
+    const std::array by{value{&g, g.find("tower/kernel")}, value{&g, g.find("tower/bias")}};
+    const auto gradient = gradients(g, losses, by);
+    session s{g};
+    s.initialize(7);
+    const std::vector<float> a{1, -2, 0.5F, 0.25F, 3, -1}, b{0.5F, 1, 2, -1, 0.125F, 0.75F};
+    const auto r = s.run({loss, gradient[0].dense, gradient[1].dense}, {{"a", a}, {"b", b}});
+    std::vector<float> all;
+    for (const const_tensor_view& v : r) all.insert(all.end(), v.as<float>().begin(), v.as<float>().end());
+    return all;
+  };
+  const auto shared = trained(two_towers<true>), plain = trained(two_towers<false>);
+  CHECK(shared.size() == 9);
+  CHECK(shared == plain);
+}
+static_assert([] {  // in a compiled model, with operands of other ranks and batches
+  graph g;
+  shared_dense cell({.units = 4, .use_bias = false});
+  const value a = cell(g.placeholder("a", {batch, 4})), b = cell(a), c = cell(g.placeholder("c", {2, 5, 4}));
+  return c.dims() == shape{2, 5, 4} && b.dims() == shape{batch, 4} && g.find("dense_1/kernel") < 0 &&
+         cell.kernel().id == g.find("dense/kernel") && !cell.bias() && g.refusal.empty();
+}());
 
 TEST_CASE("dense is a product, a bias and an activation") {
   graph g;

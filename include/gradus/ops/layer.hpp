@@ -37,9 +37,9 @@ struct dense_options {
   constraint kernel_constraint = {}, bias_constraint = {};  // after each update: max_norm(3)
 };
 
-// Returns activation(x kernel + bias) on the last axis: x [..., in] to [..., units]; rank 2 or more, float32 or
-// float64. The variables are "<name>/kernel" [in, units] and "<name>/bias" [units], of x's dtype. As tf.layers.dense.
-constexpr value dense(value x, const dense_options& o) {
+namespace detail {
+// The layer with these variables, which it makes if they are empty.
+constexpr value dense_by(value x, const dense_options& o, value& kernel, value& bias) {
   graph& g = *x.g;
   const shape& s = x.dims();
   if (s.rank < 2 || s.back() <= 0 || o.units <= 0) {
@@ -48,19 +48,63 @@ constexpr value dense(value x, const dense_options& o) {
              ", operand ", s);
     return x;
   }
-  const auto scope = g.name_scope(detail::layer_name(o));
+  const auto scope = g.name_scope(layer_name(o));
   const int in = s.back();
-  const value kernel = g.variable(
-      "kernel", {in, o.units},
-      {.init = o.kernel_initializer, .trainable = o.trainable, .type = x.type(), .constraint = o.kernel_constraint});
+  if (!kernel)
+    kernel = g.variable(
+        "kernel", {in, o.units},
+        {.init = o.kernel_initializer, .trainable = o.trainable, .type = x.type(), .constraint = o.kernel_constraint});
   value y = matmul(x, kernel);
-  if (o.use_bias)
-    y = y +
-        g.variable(
-            "bias", {o.units},
-            {.init = o.bias_initializer, .trainable = o.trainable, .type = x.type(), .constraint = o.bias_constraint});
-  return detail::activated(y, o.activation);
+  if (!o.use_bias) return activated(y, o.activation);
+  if (!bias)
+    bias = g.variable(
+        "bias", {o.units},
+        {.init = o.bias_initializer, .trainable = o.trainable, .type = x.type(), .constraint = o.bias_constraint});
+  return activated(y + bias, o.activation);
 }
+}  // namespace detail
+
+// Returns activation(x kernel + bias) on the last axis: x [..., in] to [..., units]; rank 2 or more, float32 or
+// float64. The variables are "<name>/kernel" [in, units] and "<name>/bias" [units], of x's dtype. As tf.layers.dense.
+constexpr value dense(value x, const dense_options& o) {
+  value kernel, bias;
+  return detail::dense_by(x, o, kernel, bias);
+}
+
+// A dense layer whose variables the first call makes and all later calls share, as those of a tf.layers.Dense or a
+// torch.nn.Linear: for two towers, the steps of a recurrent cell, real and made images.
+//
+//   gradus::shared_dense tower({.units = 32, .name = "tower"});
+//   const value a = tower(user), b = tower(item);
+class shared_dense {
+public:
+  constexpr explicit shared_dense(const dense_options& o) : options_(o) {
+    name_.append(o.name.data(), static_cast<int>(o.name.size()));
+  }
+  // Does what dense does. Refuses an operand of another graph, last extent or dtype than the first one.
+  constexpr value operator()(value x) {
+    dense_options o = options_;
+    o.name = {name_.first, static_cast<std::size_t>(name_.count)};
+    if (kernel_ && kernel_.g != x.g) {
+      x.g->refuse("dense \"", o.name, "\": its variables are of another graph; make a layer for each graph");
+      return x;
+    }
+    const shape& s = x.dims();
+    if (kernel_ && (s.rank < 2 || s.back() != kernel_.dims().dims[0] || x.type() != kernel_.type())) {
+      x.g->refuse("dense \"", o.name, "\": its kernel is ", kernel_.dims(), " of ", kernel_.type(),
+                  ", and the operand ", s, " of ", x.type(), "; give operands of one last extent and dtype");
+      return x;
+    }
+    return detail::dense_by(x, o, kernel_, bias_);
+  }
+  constexpr value kernel() const { return kernel_; }  // empty before the first call
+  constexpr value bias() const { return bias_; }      // the same, and without a bias
+
+private:
+  dense_options options_;
+  detail::seq<char> name_;  // its own, which the options may not have
+  value kernel_, bias_;
+};
 
 struct conv2d_options {
   int filters = 0;  // channels of the result
