@@ -137,12 +137,18 @@ TEST_CASE("variables of another graph: those that it has; more in the checkpoint
   CHECK_THROWS_WITH_AS(restored("w", {3}), doctest::Contains("\"w\""), invalid_argument);
 }
 
-TEST_CASE("a pointer is there while something is at work") {
-  int* p = nullptr;
-  int what = 3;
+TEST_CASE("pointers are listed while something is at work, in any order of their ends") {
+  std::vector<int*> at_work;
+  int outer = 1, inner = 2, late = 3;
+  auto first = std::make_unique<detail::listed_while<int>>(at_work, &outer);
   {
-    const detail::pointed_to_while at_work(p, &what);
-    CHECK(p == &what);
+    const detail::listed_while second(at_work, &inner);
+    CHECK(at_work == std::vector<int*>{&outer, &inner});
+    first.reset();  // a range of predictions that ends within a call made later
+    CHECK(at_work == std::vector<int*>{&inner});
+    first = std::make_unique<detail::listed_while<int>>(at_work, &late);
   }
-  CHECK(p == nullptr);
+  CHECK(at_work == std::vector<int*>{&late});
+  first.reset();
+  CHECK(at_work.empty());
 }
