@@ -73,8 +73,8 @@ constexpr bool comes_from_variables(value x) {
   }
   return false;
 }
-// Refuses labels that a model computes beside logits that no variable has a part in: the two are swapped, and a
-// training would pull the labels from each other without an error. `order` says what comes first.
+// Refuses labels that a model computes beside logits that no variable has a part in: the two are swapped, and
+// training would drive what the model computes towards infinity without an error. `order` says what comes first.
 constexpr bool refuses_swapped(std::string_view loss, std::string_view order, value labels, value logits) {
   if (!labels || !logits || comes_from_variables(logits) || !comes_from_variables(labels)) return false;
   logits.g->refuse(loss, ": ", order, "; the labels here come from variables, and the others from none: swap them");
