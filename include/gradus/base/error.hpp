@@ -80,7 +80,6 @@ GRADUS_ERROR(already_exists);
 GRADUS_ERROR(permission_denied);
 GRADUS_ERROR(resource_exhausted);
 GRADUS_ERROR(failed_precondition);
-GRADUS_ERROR(aborted);
 GRADUS_ERROR(out_of_range);
 GRADUS_ERROR(unimplemented);
 GRADUS_ERROR(internal);
@@ -88,6 +87,10 @@ GRADUS_ERROR(unavailable);
 GRADUS_ERROR(data_loss);
 GRADUS_ERROR(unauthenticated);
 #undef GRADUS_ERROR
+class aborted : public error_of<status::aborted> {  // not final: a run's loss of its cluster is one
+public:
+  using error_of::error_of;
+};
 #else
 // A program that is built with -fno-exceptions defines this function, which must not return.
 [[gnu::weak]] void on_error(status kind, const char* message);

@@ -53,8 +53,12 @@ cluster_fingerprint fingerprint_of(Steps& steps, cluster_fingerprint of) {
     const variable_info& v = steps.variables().info(i);
     of.variables.push_back({std::string(v.name), v.type, resolve(v.dims, 1)});
   });
-  const graph_view& all = steps.template graph<mode::train>().graph.view;
-  of.model = text(all.size, " ops, ", digest_of(all));
+  if constexpr (requires { steps.shown_model(); }) {
+    of.model = steps.shown_model();
+  } else {
+    const graph_view& all = steps.template graph<mode::train>().graph.view;
+    of.model = text(all.size, " ops, ", digest_of(all));
+  }
   if (const int at = steps.variables().find("random_seed"); at >= 0) {
     std::int64_t seed = 0;
     std::memcpy(&seed, steps.variables().value(static_cast<std::size_t>(at)), sizeof seed);
@@ -110,9 +114,9 @@ public:
     if (decides_.mode == staleness::synchronous) contributions_ = decides_.round.aggregate;
   }
   ~cluster_stepper() {
-    if (!node_ || !node_->is_between_steps() || std::uncaught_exceptions() > entered_with_) return;
+    if (std::uncaught_exceptions() > entered_with_) return;
     try {
-      node_->leave();
+      leave();
     } catch (...) {  // the cluster has failed, and its owner gets the error
     }
   }
@@ -164,18 +168,36 @@ public:
     if constexpr (sizeof...(Probe) != 0)
       raise(status::unimplemented,
             "profile: a cluster's task has no step of its own to look at; profile the model in one process");
-    else if (!is_over_)
-      do {
-        compute();
-        node_->push(pushed_.by_shard(), pushed_.rest());
-        const push_fate fate = node_->wait_for_push();
-        if ((is_over_ = fate == push_fate::over)) return;
-        next_step();
-        has_stepped_ = true;
-        if (fate == push_fate::lost) round_ = -1;  // the gradients of its share are all made anew
-        if (fate != push_fate::lost) return;       // else the batch is still here, and its gradient is in no update
-      } while (true);
+    else
+      while (!is_over_ && push_step() == push_fate::lost) {
+      }
   }
+  // Pushes a gradient of the present values and takes the next values, unless is_over() then. If it is lost, the batch
+  // is still here, and its gradient is in no update.
+  push_fate push_step() {
+    compute();
+    node_->push(pushed_.by_shard(), pushed_.rest());
+    const push_fate fate = node_->wait_for_push();
+    if ((is_over_ = fate == push_fate::over)) return fate;
+    next_step();
+    has_stepped_ = true;
+    if (fate == push_fate::lost) round_ = -1;  // the gradients of its share are all made anew
+    return fate;
+  }
+  // Returns the number by which random operations of the next gradient draw, as those of one process do.
+  std::int64_t next_draw() const {
+    return contributions_ != 0 ? Alone::global_step() * contributions_ + next_part() : Alone::global_step();
+  }
+  // Returns the number by which one process has drawn when the last step was over.
+  std::int64_t last_draw() const { return Alone::global_step() * std::max<std::int64_t>(contributions_, 1) - 1; }
+  // Leaves the cluster if no step is at work; nothing is done again by the destructor. Without this call it leaves
+  // there, unless an exception destroys it.
+  void leave() {
+    const bool may_leave = node_ && std::exchange(stays_, true) == false && node_->is_between_steps();
+    if (may_leave) node_->leave();
+  }
+  // From now on the task does not leave: it may be started again.
+  void stay() { stays_ = true; }
   bool is_in_cluster() const { return here_->network() != nullptr; }
   // Returns true if the last call made no step, and none follows, because workers have left and those that remain are
   // too few for a synchronous update.
@@ -225,6 +247,7 @@ private:
   std::int64_t round_ = -1, made_ = 0;  // how many gradients of the round of this step this worker has made
   bool is_over_ = false, swapped_ = false, is_in_ = false, has_stepped_ = false, is_whole_ = true;
   bool has_restored_ = false;  // since the last enter()
+  bool stays_ = false;
   int entered_with_ = 0;
   write_guard* guard_ = nullptr;
   state_list list_;
@@ -305,11 +328,15 @@ private:
   }
 
   std::string device_of(std::string_view variable) {
-    const runnable& r = Alone::template graph<mode::train>();
-    for (int k = 0; k < r.program.variable_count; ++k)
-      if (const int id = r.program.variables[k]; r.name_of(id) == variable)
-        return std::string(r.name_at(r.at(id).device));
-    return {};
+    if constexpr (requires { Alone::device_of(variable); }) {
+      return Alone::device_of(variable);
+    } else {
+      const runnable& r = Alone::template graph<mode::train>();
+      for (int k = 0; k < r.program.variable_count; ++k)
+        if (const int id = r.program.variables[k]; r.name_of(id) == variable)
+          return std::string(r.name_at(r.at(id).device));
+      return {};
+    }
   }
   void count_behind(std::int64_t position) {
     if (contributions_ % here_->workers() == 0)
@@ -332,9 +359,13 @@ private:
   // which its random numbers depend. A round with backups takes whichever come, so that there it is the worker's
   // number.
   std::int64_t own_part() {
+    const std::int64_t part = next_part();
     made_ = std::exchange(round_, Alone::global_step()) == Alone::global_step() ? made_ + 1 : 0;
+    return part;
+  }
+  std::int64_t next_part() const {
     const std::int64_t share = contributions_ % here_->workers() == 0 ? contributions_ / here_->workers() : 1;
-    return here_->worker() * share + (share > 1 ? made_ : 0);
+    return here_->worker() * share + (share > 1 && round_ == Alone::global_step() ? made_ + 1 : 0);
   }
   void next_step() {
     const std::uint64_t step = node_->wait_for_step();

@@ -1,4 +1,5 @@
-// `connected` makes a training run a task of a cluster; it is a policy for trainers and supervisors.
+// `connected` makes a training run a task of a cluster; it is a policy for trainers and supervisors, and for the
+// optimizers of a session's graph.
 //
 //   auto trainer = gradus::make_trainer<model>(gradus::connected{here}, gradus::sync_replicas{}, gradus::adam{},
 //                                              gradus::run_config{.model_dir = "runs/a"});
@@ -18,6 +19,7 @@
 #include <utility>
 
 #include "cluster_stepper.hpp"
+#include "cluster_update.hpp"
 #include "recovery.hpp"
 #include "server.hpp"
 #include "staleness.hpp"
@@ -59,6 +61,8 @@ public:
       : server_(&here), devices_(std::move(devices)), cut_(detail::partitioner_of(std::move(cut))) {}
 
   bool is_chief() const { return server_->is_chief(); }
+  // Returns true if there are no other tasks, so that the run makes its updates itself.
+  bool is_alone() const { return server_->network() == nullptr; }
   // Returns true if this task has files: the chief, and a task that trains alone, such as an evaluator.
   bool has_files() const { return server_->is_chief() || server_->network() == nullptr; }
 
@@ -77,6 +81,9 @@ public:
     task.cut = cut_;
     return Steps(*server_, when, task, std::forward<More>(more)...);
   }
+  // This makes the train ops of a session's optimizer (run/optimizer.hpp).
+  template <class Device, class Update, class... Policies>
+  using updates_of = detail::updates_of_task<Device, Update, Policies...>;
   // Returns the settings of these policies on which the tasks of a cluster must agree, and the update's policies as
   // bytes.
   template <class... Policies>

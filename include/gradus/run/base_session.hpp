@@ -38,6 +38,7 @@ public:
   // stays without a value. Raises not_found.
   const_tensor_view variable(std::string_view name) {
     look({&name, 1});
+    catch_up(name);
     return core_.variable(name).view();
   }
   // Returns the same memory for writing, while no run reads or writes it. The variable counts as initialized from now
@@ -98,6 +99,13 @@ public:
   bool is_closed() const { return end_.closing.is_cancelled(); }
   // Returns the object that is cancelled when the session is closed; code that waits on the session's behalf uses it.
   cancellation& closing() { return end_.closing; }
+  // ---- a session whose train op a cluster makes (cluster/connected.hpp)
+  bool is_of_a_task() const { return core_.shared() != nullptr; }
+  // To be called at its end, when no run is at work; not `completed` means by an error, after which the task may be
+  // started again. A session that is destroyed without this call has completed, unless an exception destroys it.
+  void leave_cluster(bool completed) {
+    if (core_.shared() != nullptr) core_.shared()->leave(completed);
+  }
   // Keeps `what`, such as the resources of a server, alive as long as the session.
   void keep(std::shared_ptr<const void> what) { kept_ = std::move(what); }
 
@@ -117,6 +125,8 @@ protected:
   base_session(graph& g, session_resources* shared, bool concurrent);
 
   std::vector<std::unique_ptr<graph_update>>& updates() { return core_.updates(); }
+  // To be called when all updates are there.
+  void take_updates() { core_.find_shared(); }
 
   // ---- a session that runs elsewhere (cluster/remote_session.hpp) replaces these
   virtual detail::run_lease lease_of(std::span<const fetch> fetches, std::span<const feed> feeds, const run_options& o,
@@ -128,7 +138,7 @@ protected:
   // that of `for_good` by the time of any later call.
   virtual void will_change(const detail::resource_variable* /*for_good*/ = nullptr) {}
   // Returns what brings the memory of the variables up to date; null where it is the variables.
-  virtual state_mirror* mirror() { return nullptr; }
+  virtual state_mirror* mirror() { return core_.shared() != nullptr ? &gathered_ : nullptr; }
   virtual void close_elsewhere() {}
   std::span<detail::resource_variable* const> variables() const { return core_.variables(); }
   // Returns the node that a fetch or a feed names. Raises not_found or invalid_argument.
@@ -165,15 +175,25 @@ private:
   // Makes the calls of one run; it is traced if meta is not null.
   virtual void execute(step_machine& machine, const own_calls& own, run_metadata* meta) = 0;
 
+  struct gathered_state final : state_mirror {
+    base_session* of;
+    explicit gathered_state(base_session* s) : of(s) {}
+    void refresh() override;
+  };
+
   std::shared_ptr<const void> kept_;  // the first member, so that it is destroyed last
   detail::session_core core_;
+  gathered_state gathered_{this};
   session_resources* shared_;  // null: the session's own
   bool concurrent_;
   detail::session_end end_;
   std::mutex threads_mutex_;
   std::vector<std::pair<std::string, std::size_t>> threads_;  // of queue runners
   std::atomic<std::uint64_t> seed_{0};
+  bool computes_first_values_ = false;
 
+  void catch_up(std::string_view variable);
+  void enter_cluster();
   detail::prepared_run& prepared(std::span<const fetch> fetches);
   void run_before(const detail::prepared_run& p, detail::run_memory& m, std::span<const feed> feeds,
                   const blocking_options& wait);

@@ -19,6 +19,7 @@ GRADUS_BODY base_session::~base_session() {
 GRADUS_BODY tensor_view base_session::mutable_variable(std::string_view name) {
   detail::resource_variable& v = core_.variable(name);
   look({&name, 1});
+  catch_up(name);
   will_change(&v);
   v.initialized = true;
   return v.view();
@@ -73,10 +74,32 @@ GRADUS_BODY void base_session::start_all(std::span<detail::resource_variable* co
 // A first value reads only what was made before it, so the order of the graph is the right one.
 GRADUS_BODY void base_session::start_computed(std::vector<int> variables, std::span<const feed> feeds) {
   std::sort(variables.begin(), variables.end());
+  const struct in_progress {
+    bool& is;
+    explicit in_progress(bool& b) : is(b) { is = true; }
+    ~in_progress() { is = false; }
+  } marked(computes_first_values_);
   for (const int v : variables) {
     const fetch assign(value{&of(), detail::first_assign(of(), v)});
     lease_of(std::span<const fetch>(&assign, 1), feeds, {}, nullptr);
   }
+}
+
+// --- a task of a cluster
+
+GRADUS_BODY void base_session::gathered_state::refresh() {
+  if (of->core_.shared()->has_entered()) of->core_.shared()->gather();
+}
+GRADUS_BODY void base_session::catch_up(std::string_view variable) {
+  if (core_.shared() != nullptr && core_.shared()->is_behind(variable)) gathered_.refresh();
+}
+// The chief enters when its variables have values; another task gives first values to what the cluster does not hold.
+GRADUS_BODY void base_session::enter_cluster() {
+  shared_update& u = *core_.shared();
+  if (u.has_entered()) return;
+  if (u.is_chief() && !u.has_first_values()) return;
+  if (!u.is_chief()) start_variables(seed_, {});
+  u.enter();
 }
 
 // --- runs
@@ -170,6 +193,13 @@ GRADUS_BODY detail::run_lease base_session::run_here(std::span<const fetch> fetc
   detail::prepared_run& p = prepared(fetches);
   detail::run_lease mine = p.take();
   const blocking_options wait{o.timeout_secs.value_or(task_condition::forever), &end_.closing, o.stop};
+  if (core_.shared() != nullptr) {
+    if (p.enters && !computes_first_values_) enter_cluster();
+    if (p.gathers) {
+      const auto still = pause_runs();
+      gathered_.refresh();
+    }
+  }
   const struct feeds_until_end {  // runs after an error too
     step_machine& of;
     ~feeds_until_end() { of.take_back(); }
@@ -178,8 +208,15 @@ GRADUS_BODY detail::run_lease base_session::run_here(std::span<const fetch> fetc
   core_.take_feeds(p, *mine, feeds);
   {
     const detail::run_order::turn here(resources().order(), *p.kind);
-    core_.start(p, *mine);
-    execute(mine->machine, own_calls(*this, p, *mine), o.trace == trace_level::no_trace ? nullptr : meta);
+    for (bool is_made = false; !is_made;) {
+      core_.start(p, *mine);
+      try {
+        execute(mine->machine, own_calls(*this, p, *mine), o.trace == trace_level::no_trace ? nullptr : meta);
+        is_made = true;
+      } catch (const step_is_lost&) {
+        core_.shared()->renew();
+      }
+    }
     core_.finish(p, *mine);
   }
   run_after(p, *mine, wait);

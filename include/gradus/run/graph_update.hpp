@@ -17,6 +17,8 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
+class session_resources;
+
 namespace kind {
 struct optimizer {};  // the session runs the train ops of the optimizers that it is given: gradus::optimizer
 }  // namespace kind
@@ -49,6 +51,40 @@ constexpr bool is_graph_update(const card* op) {
 }
 }  // namespace detail
 
+// The part of a train op whose variables are held elsewhere: each task of a cluster has a session with this op, and the
+// tasks make its updates together (cluster/cluster_update.hpp).
+class shared_update {
+public:
+  // The task gives the variables their first values, or gets those of the others. The session calls `enter` before the
+  // first run that needs them, and it waits for the other tasks.
+  virtual bool is_chief() const = 0;
+  virtual bool has_entered() const = 0;
+  virtual bool has_first_values() const = 0;
+  virtual void enter() = 0;
+  // Returns the number by which the random ops of the next step draw.
+  virtual std::int64_t next_draw() const = 0;
+  // Returns whether the memory of this variable here is older than the last step: that of slots and of the optimizer's
+  // own state. `gather` brings all of it up to date, between two runs.
+  virtual bool is_behind(std::string_view variable) const = 0;
+  virtual void gather() = 0;
+  // To be called behind step_is_lost: takes the values that the step is to be computed from again.
+  virtual void renew() = 0;
+  // To be called when the session ends; not `completed` means by an error, after which the task may be started again.
+  virtual void leave(bool completed) = 0;
+
+protected:
+  ~shared_update() = default;
+};
+// A run ends by this if nothing of its gradients was applied, since a task was lost; the session makes the run again.
+struct step_is_lost {};
+// The task has lost its cluster, for good; no new session of it can go on.
+#if defined(__cpp_exceptions)
+class cluster_is_lost final : public aborted {
+public:
+  using aborted::aborted;
+};
+#endif
+
 // A train op in a session. Each call passes the memory; the session finds the variables that the op starts by name.
 class graph_update {
 public:
@@ -63,6 +99,8 @@ public:
   virtual started variable(std::size_t i) const = 0;
   virtual void start(std::size_t i, std::byte* to, const std::byte* beside) const = 0;
   virtual void run(const runnable& r, const bound_call& c, std::int64_t batch_size) = 0;
+  // Called once the session has its variables; an update that tasks share returns that part of it.
+  virtual shared_update* share(session_resources& /*of*/) { return nullptr; }
 };
 
 }  // namespace gradus

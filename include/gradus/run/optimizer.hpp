@@ -16,6 +16,10 @@
 // lookahead, gradient_noise, averages that begin at a step, `vary` of a setting whose powers a rule keeps) count those
 // of `global_step` too, so two optimizers that both count the same variable may have none of them.
 //
+// With gradus::connected{server} among the policies (cluster/connected.hpp), and optionally a policy that orders updates
+// (sync_replicas, ssp) and one for lost parameter servers, the tasks of a cluster make the updates together: each has a
+// session with such an optimizer. The train op then counts global_step itself.
+//
 // It differs from TensorFlow in these points: a session must be given its optimizers. Hyper-parameters are numbers, not
 // tensors. A compiled model or a trainer uses pass/optimize.hpp instead and gets its rule as a policy. An update never
 // races with another write or read of its variable, so use_locking is recorded and changes nothing.
@@ -57,6 +61,35 @@ std::string_view counted_by(const P& p) {
   }
   return {};
 }
+// Without a connection the updates are made here.
+struct updates_here {
+  template <class... Policies>
+  explicit updates_here(const Policies&...) {}
+  template <class Running, class Update, class Plan>
+  static std::unique_ptr<graph_update> make(const Update& update, const Plan& plan,
+                                            std::vector<optimizer_variable> own) {
+    return std::make_unique<Running>(update, plan, std::move(own));
+  }
+};
+struct no_connection {
+  template <class...>
+  using updates_of = updates_here;
+};
+template <class... Policies>
+struct connection_of_optimizer {
+  using type = policy_of<kind::connection, no_connection, Policies...>;
+  static constexpr bool given = policies_of<kind::connection, Policies...> != 0;
+  static constexpr bool trains = !given || requires { typename type::default_staleness; };
+  static_assert(trains,
+                "gradus: an optimizer takes gradus::connected{server} as its connect policy; those that give sessions, "
+                "such as in_process, are for make_supervisor.");
+  static_assert(given || policies_of<kind::staleness, Policies...> == 0,
+                "gradus: a policy that says how a cluster trains (asynchronous, ssp, sync_replicas, all_reduce) was "
+                "given without the cluster; add gradus::connected{server}.");
+  static_assert(given || policies_of<kind::recovery, Policies...> == 0,
+                "gradus: a policy that says what becomes of a lost parameter server (recovery::roll_back, "
+                "recovery::log) was given without the cluster; add gradus::connected{server}.");
+};
 }  // namespace detail
 
 struct optimizer_options {
@@ -71,7 +104,10 @@ template <class Device, class... Policies>
 class optimizer {
 public:
   using policy_for = kind::optimizer;
-  using update_type = composed<Policies...>;
+  static_assert(
+      policies_fit<kinds_and<update_kinds, kind::connection, kind::staleness, kind::recovery>, Policies...>::value);
+  using update_type = detail::update_among<Policies...>;
+  static constexpr bool in_cluster = detail::connection_of_optimizer<Policies...>::given;
   static_assert(!update_type::scales_loss,
                 "gradus: an optimizer of a graph does not scale the loss; multiply it in the graph, or use a trainer.");
 
@@ -85,7 +121,7 @@ public:
 
   explicit optimizer(Policies... policies) : optimizer(optimizer_options{}, std::move(policies)...) {}
   optimizer(const optimizer_options& o, Policies... policies)
-      : made_(std::make_shared<made>(update_type(policies...))) {
+      : made_(std::make_shared<made>(detail::compose_update(policies...))), made_by_(policies...) {
     ((made_->counted_by = made_->counted_by.empty() ? detail::counted_by(policies) : made_->counted_by), ...);
     for (std::size_t b = 0; b < update_type::branches; ++b)
       made_->update.visit(b, [&]<class Single>(const Single&, auto) {
@@ -170,7 +206,7 @@ public:
       std::vector<detail::optimizer_variable> own;
       for (const auto& v : made_->variables)
         if (v.g == &g) own.push_back(v);
-      runs.push_back(std::make_unique<detail::running_update<Device, update_type>>(made_->update, p, std::move(own)));
+      runs.push_back(made_by_.template make<running>(made_->update, p, std::move(own)));
     }
   }
 
@@ -188,6 +224,8 @@ private:
     std::vector<plan_type> train_ops;
   };
   std::shared_ptr<made> made_;
+  typename detail::connection_of_optimizer<Policies...>::type::template updates_of<Device, update_type, Policies...>
+      made_by_;
 
   static shape shape_of(const extents& e) {
     shape s;
@@ -302,7 +340,12 @@ private:
   value build(graph& g, std::span<const gradient_and_variable> list, const apply_gradients_options& o) {
     check_count(g, o);
     plan_type plan;
-    plan.g = &g, plan.counts = !o.global_step;
+    plan.g = &g, plan.counts = !o.global_step || in_cluster;
+    if constexpr (in_cluster)
+      if (o.global_step && !o.counts_step)
+        raise(status::invalid_argument,
+              "connected: the train op of a cluster's task counts global_step itself; leave counts_step on, or give no "
+              "global_step");
     std::vector<value> state, updates;
     value step = o.global_step, begin, finish;
     const auto scope = g.name_scope(o.name.empty() ? std::string_view(made_->name) : o.name);
@@ -319,7 +362,7 @@ private:
         if (!first || g.name_of(v.id) < g.name_of(first.id)) first = v;
       }
       state = take_state(g, g.nodes[first.id].device);
-      if (plan.counts) step = take_counter(g, g.nodes[first.id].device);
+      if (!o.global_step) step = take_counter(g, g.nodes[first.id].device);
       plan.step = step.id;
       if constexpr (update_type::accumulates) check_accumulation(plan);
     }
@@ -338,7 +381,7 @@ private:
     plan.begin = g.nodes.count;
     std::vector<value> operands{step};
     operands.insert(operands.end(), state.begin(), state.end());
-    if constexpr (running::knows_all)
+    if constexpr (running::knows_all || in_cluster)
       for (std::size_t u = 0; const auto& p : list)
         if (p.gradient) operands_of(operands, u++, p);
     begin = add(cards::begin_updates, operands, counting(o));
@@ -354,7 +397,8 @@ private:
     if (plan.counts) operands.insert(operands.begin(), step);
     finish = operands.empty() ? g.add(no_op_card, nullptr, 0) : add(cards::finish_updates, operands, -1);
     for (const value& u : updates) g.depend(finish, u);
-    const value op = detail::count_step(g, finish, o.counts_step ? o.global_step : value{});
+    plan.finish = finish.id;
+    const value op = detail::count_step(g, finish, o.counts_step && !plan.counts ? o.global_step : value{});
     detail::name_as_scope(g, op, begin.id);
     g.add_to(collection::train_op, op);
     made_->last = &g;

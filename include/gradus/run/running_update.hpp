@@ -41,11 +41,31 @@ struct planned_update {
 template <std::size_t Mirrors>
 struct planned_train_op {
   const graph* g = nullptr;
-  int begin = -1;       // its node
-  int step = -1;        // the variable that counts its steps
-  bool counts = false;  // the optimizer counts them itself
+  int begin = -1, finish = -1;  // its first and its last node
+  int step = -1;                // the variable that counts its steps
+  bool counts = false;          // the last node sets it
   std::vector<planned_update<Mirrors>> updates;
 };
+
+// Reads and writes a variable that counts steps.
+inline std::int64_t count_in(dtype type, const std::byte* p) {
+  switch (type) {
+  case dtype::int64: return *reinterpret_cast<const std::int64_t*>(p);
+  case dtype::int32: return *reinterpret_cast<const std::int32_t*>(p);
+  case dtype::uint8: return *reinterpret_cast<const std::uint8_t*>(p);
+  case dtype::float64: return static_cast<std::int64_t>(*reinterpret_cast<const double*>(p));
+  default: return static_cast<std::int64_t>(*reinterpret_cast<const float*>(p));
+  }
+}
+inline void set_count(dtype type, std::byte* p, std::int64_t n) {
+  switch (type) {
+  case dtype::int64: *reinterpret_cast<std::int64_t*>(p) = n; break;
+  case dtype::int32: *reinterpret_cast<std::int32_t*>(p) = static_cast<std::int32_t>(n); break;
+  case dtype::uint8: *reinterpret_cast<std::uint8_t*>(p) = static_cast<std::uint8_t>(n); break;
+  case dtype::float64: *reinterpret_cast<double*>(p) = static_cast<double>(n); break;
+  default: *reinterpret_cast<float*>(p) = static_cast<float>(n);
+  }
+}
 
 // A train op at work in a session: an update with a state of its own, which a step reads from the graph's variables and
 // writes back to them.
@@ -89,7 +109,7 @@ public:
     if (n.op == &cards::begin_updates)
       begin(r, c, batch_size);
     else if (n.op == &cards::finish_updates)
-      finish(c);
+      finish(r, c);
     else
       update(r, c, batch_size);
   }
@@ -106,15 +126,6 @@ private:
   std::vector<work> works_;
   state_list state_;  // its entries point into step_.update
 
-  static std::int64_t integer(dtype type, const std::byte* p) {
-    switch (type) {
-    case dtype::int64: return *reinterpret_cast<const std::int64_t*>(p);
-    case dtype::int32: return *reinterpret_cast<const std::int32_t*>(p);
-    case dtype::uint8: return *reinterpret_cast<const std::uint8_t*>(p);
-    case dtype::float64: return static_cast<std::int64_t>(*reinterpret_cast<const double*>(p));
-    default: return static_cast<std::int64_t>(*reinterpret_cast<const float*>(p));
-    }
-  }
   // Returns how many operands update u has among those of a node.
   int operands(std::size_t u) const {
     int n = plan_.updates[u].sparse ? 3 : 2;
@@ -163,7 +174,7 @@ private:
   // Operands: the step, the optimizer's own state, then, if sums over all are needed, those of every update.
   void begin(const runnable& r, const bound_call& c, std::int64_t batch_size) {
     const node& n = r.at(c.node);
-    const std::int64_t now = integer(r.at(r.graph.view.edges[n.first]).type, c.args[1]);
+    const std::int64_t now = count_in(r.at(r.graph.view.edges[n.first]).type, c.args[1]);
     int first = 1;
     bool as_left = true;
     for (const state_entry& e : state_.entries()) {
@@ -192,11 +203,11 @@ private:
     const auto u = static_cast<std::size_t>(from_words<update_attr>(r.graph.view.ints + r.at(c.node).attr).number);
     with_step(u, r, c, batch_size, 0, [this](auto& one) { step_.apply(one); });
   }
-  // Operands: the optimizer's own count of steps, if it keeps one, and its own state.
-  void finish(const bound_call& c) {
+  // Operands: the count of steps, if this op sets it, and the optimizer's own state.
+  void finish(const runnable& r, const bound_call& c) {
     step_.finish();
     int at = 1;
-    if (plan_.counts) *reinterpret_cast<std::int64_t*>(c.args[at++]) = step_.global_step;
+    if (plan_.counts) set_count(r.at(r.graph.view.edges[r.at(c.node).first]).type, c.args[at++], step_.global_step);
     for (const state_entry& e : state_.entries())
       if (!e.bytes.empty()) std::memcpy(c.args[at++], e.bytes.data(), e.bytes.size());
   }

@@ -69,6 +69,7 @@ private:
       if constexpr (detail::is_of<kind::optimizer, decltype(p)>()) p.run_in(g, updates());
     };
     (join(policies), ...);
+    this->take_updates();
   }
 
   typename executor::runner executor_;

@@ -54,6 +54,9 @@ public:
   std::vector<resource_variable*> assigned;   // these have a value after a run
   resource_variable* counts_draws = nullptr;  // random_step, unless the part writes it itself
   bool draws = false;                         // whether it draws random numbers
+  bool shares = false;                        // it makes a step that tasks make together (shared_update)
+  bool gathers = false;                       // it reads what such steps change elsewhere
+  bool enters = false;                        // it needs the values that tasks share
   run_order::kind* kind = nullptr;
 
   prepared_run* next = nullptr;  // of the session's list
@@ -90,6 +93,9 @@ public:
   // Returns the train op that a node belongs to, or null.
   graph_update* update_of(const graph_view& v, int id) const;
   std::vector<std::unique_ptr<graph_update>>& updates() { return updates_; }
+  // Finds the update that tasks share. Raises unimplemented for more than one. To be called when all updates are there.
+  void find_shared();
+  shared_update* shared() const { return shared_; }  // null: there is none
   // Calls start(v) for each variable that has no value, unless an optimizer gives it one or it is computed. It must run
   // in a turn of the kind `alone`.
   void start_drawn(std::span<resource_variable* const> among, const std::function<void(resource_variable&)>& start);
@@ -121,6 +127,7 @@ private:
   std::vector<resource_variable*> variables_;
   resource_variable* random_step_ = nullptr;
   std::vector<std::unique_ptr<graph_update>> updates_;
+  shared_update* shared_ = nullptr;
   variables_without_value without_value_{variables_};
   frozen_record frozen_;
   std::mutex building_;

@@ -129,6 +129,18 @@ GRADUS_BODY graph_update* session_core::update_of(const graph_view& v, int id) c
   return nullptr;
 }
 
+GRADUS_BODY void session_core::find_shared() {
+  for (const auto& u : updates_) {
+    shared_update* const found = u->share(*box_);
+    if (found == nullptr) continue;
+    if (shared_ != nullptr)
+      raise(status::unimplemented,
+            "two train ops of a session are those of a cluster's task, and a cluster makes the updates of one; minimize "
+            "the sum of the losses, or give each train op a cluster of its own");
+    shared_ = found;
+  }
+}
+
 GRADUS_BODY void session_core::start_drawn(std::span<resource_variable* const> among,
                                            const std::function<void(resource_variable&)>& start) {
   const auto is_theirs = [&](const resource_variable& v) {
@@ -271,7 +283,9 @@ GRADUS_BODY void session_core::start(const prepared_run& p, run_memory& m) const
             text("variable \"", p.variables[k]->name, "\" is not initialized; call initialize(seed)"));
   auto* const last = random_step_ != nullptr ? reinterpret_cast<std::int64_t*>(random_step_->value()) : nullptr;
   if (last == nullptr) return;
-  if (p.draws)
+  if (p.shares)
+    m.number = shared_->next_draw();
+  else if (p.draws)
     m.number = take_number(*last);
   else
     m.number = last_number(*last);
@@ -408,13 +422,16 @@ GRADUS_BODY std::unique_ptr<prepared_run> session_core::made_for(std::span<const
   const auto at = [&](int n) -> resource_variable* {
     return v.nodes[n].op == &variable_card ? &variable(r.name_of(n)) : nullptr;
   };
-  std::vector<bool> used(static_cast<std::size_t>(v.size));
+  std::vector<bool> used(static_cast<std::size_t>(v.size)), seen(used);  // seen: by other ops than updates
   std::vector<resource_variable*> written;
   for (int i = 0; i < v.size; ++i) {
     const node& n = r.at(i);
     const bool overwritten = n.op == &cards::assign;
-    for (int e = n.first + (overwritten ? 1 : 0), end = n.first + n.inputs; e < end; ++e)
+    for (int e = n.first + (overwritten ? 1 : 0), end = n.first + n.inputs; e < end; ++e) {
       used[static_cast<std::size_t>(v.edges[e])] = true;
+      if (!is_graph_update(n.op)) seen[static_cast<std::size_t>(v.edges[e])] = true;
+    }
+    p->shares = p->shares || (shared_ != nullptr && n.op == &cards::begin_updates);
     if (overwritten) p->assigned.push_back(at(v.edges[n.first]));
     // A train op writes slots and the optimizer's state too; only the optimizer defines which of its operands they are.
     if (n.op->is(trait::writes) || is_graph_update(n.op))
@@ -427,12 +444,21 @@ GRADUS_BODY std::unique_ptr<prepared_run> session_core::made_for(std::span<const
         own != nullptr && own->phase == run_phase::during && own->touches != nullptr)
       own->touches({v.ints + r.at(i).attr, static_cast<std::size_t>(r.at(i).attrs)}, also_read, also_written);
   for (const int id : also_written) written.push_back(&variable(g_->name_of(id)));
-  for (int i = 0; i < r.graph.output_count; ++i) used[static_cast<std::size_t>(r.graph.outputs[i].node)] = true;
+  for (int i = 0; i < r.graph.output_count; ++i)
+    used[static_cast<std::size_t>(r.graph.outputs[i].node)] = seen[static_cast<std::size_t>(r.graph.outputs[i].node)] =
+        true;
+  for (int i = 0; shared_ != nullptr && i < v.size; ++i)
+    p->gathers = p->gathers || (seen[static_cast<std::size_t>(i)] && v.nodes[i].op == &variable_card &&
+                                shared_->is_behind(r.name_of(i)));
   for (int i = 0; i < v.size; ++i)
     if (r.at(i).op == &placeholder_card && used[static_cast<std::size_t>(i)])
       p->placeholders.push_back({g_->find(r.name_of(i)), i});
   for (int k = 0; k < r.program.variable_count; ++k)
     p->reads.push_back(used[static_cast<std::size_t>(r.program.variables[k])]);
+
+  const auto starts = [](const prepared_run::own_op& own) { return own.op->starts_variables; };
+  p->enters = (p->shares || !also_read.empty() || std::find(p->reads.begin(), p->reads.end(), true) != p->reads.end()) &&
+              std::none_of(p->before.begin(), p->before.end(), starts);
 
   const bool sets_position = std::find(written.begin(), written.end(), random_step_) != written.end();
   p->counts_draws = sets_position ? nullptr : random_step_;

@@ -57,6 +57,7 @@ struct session_card : card {
   // Lists the variables that the op reads or writes beside operand 0, as nodes, from its attributes; null: there are
   // none.
   void (*touches)(std::span<const int> attributes, std::vector<int>& reads, std::vector<int>& writes) = nullptr;
+  bool starts_variables = false;  // it gives variables their first values
 };
 
 namespace detail {

@@ -30,6 +30,8 @@ private:
 std::int64_t take_number(std::int64_t& last);
 // Returns the number of the last one, while others may take theirs.
 std::int64_t last_number(const std::int64_t& last);
+// Sets it for the runs that draw from now on.
+void set_number(std::int64_t& last, std::int64_t to);
 // True if a node reads the seed and the position of the random stream (ops/random.hpp).
 bool draws_numbers(const runnable& r);
 

@@ -54,6 +54,13 @@ GRADUS_BODY std::int64_t last_number(const std::int64_t& last) {
     return last;
 }
 
+GRADUS_BODY void set_number(std::int64_t& last, std::int64_t to) {
+  if constexpr (__atomic_always_lock_free(sizeof last, nullptr))
+    __atomic_store_n(&last, to, __ATOMIC_RELAXED);
+  else
+    last = to;
+}
+
 GRADUS_BODY bool draws_numbers(const runnable& r) {
   const graph_view& v = r.graph.view;
   for (int i = 0; i < v.size; ++i) {

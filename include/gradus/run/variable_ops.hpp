@@ -37,7 +37,7 @@ void infer_count(inference& r);
 namespace cards {
 inline constexpr unsigned own_traits = trait::keeps | trait::blocks | trait::session | trait::at_session;
 inline constexpr session_card initialize_variables{
-    {"InitializeVariables", 0, own_traits}, &detail::run_initialize, run_phase::before},
+    {"InitializeVariables", 0, own_traits}, &detail::run_initialize, run_phase::before, nullptr, true},
     is_variable_initialized{{"IsVariableInitialized", 0, own_traits, &detail::infer_truth},
                             &detail::run_is_initialized,
                             run_phase::during,

@@ -33,7 +33,8 @@ GRADUS_BODY std::unique_ptr<base_session> chief_session_creator::create_session(
 GRADUS_BODY std::unique_ptr<base_session> worker_session_creator::create_session() {
   parts_->finalize(*g_);
   return detail::manager_of(*parts_, o_.recovery_wait_secs, tasks_)
-      .wait_for_session(open_, o_.max_wait_secs, o_.stop.get());
+      .wait_for_session(open_, o_.max_wait_secs, o_.stop.get(),
+                        {.init_op = parts_->init_op(), .init_feed_dict = parts_->init_feed_dict()});
 }
 
 }  // namespace gradus

@@ -134,11 +134,12 @@ GRADUS_BODY recovered_session session_manager::recover_session(const session_fac
 }
 
 GRADUS_BODY std::unique_ptr<base_session> session_manager::wait_for_session(const session_factory& open,
-                                                                            double max_wait_secs,
-                                                                            cancellation* stop) const {
+                                                                            double max_wait_secs, cancellation* stop,
+                                                                            const prepare_options& first_values) const {
   const double until = tasks_.elapsed() + max_wait_secs;
   for (;;) {
     std::unique_ptr<base_session> s = open();
+    if (s->is_of_a_task() && first_values.init_op) s->run(first_values.init_op, first_values.init_feed_dict);
     const answer local = try_local_init(*s);
     const answer ready = local.yes ? is_ready(*s, o_.ready_op) : local;
     if (ready.yes) return s;

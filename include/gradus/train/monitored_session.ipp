@@ -15,6 +15,8 @@ enum class run_error { preemption, clean, other };
 GRADUS_BODY run_error kind_of_current() {
   try {
     throw;
+  } catch (const cluster_is_lost&) {  // no new session of this task can go on
+    return run_error::other;
   } catch (const aborted&) {
     return run_error::preemption;
   } catch (const unavailable&) {
@@ -94,7 +96,7 @@ GRADUS_BODY void monitored_session::leave_session() {
     }
   }
   try {
-    if (session_ != nullptr) session_->close();
+    if (session_ != nullptr) session_->leave_cluster(false), session_->close();
   } catch (...) {
   }
   threads_.clear();
@@ -221,6 +223,7 @@ GRADUS_BODY void monitored_session::close_internal(bool tells_hooks) {
       coord_->request_stop();
       coord_->join({.stop_grace_period_secs = o_.stop_grace_period_secs, .ignore_live_threads = true});
     });
+    attempt([&] { session_->leave_cluster(tells_hooks); });
     attempt([&] { session_->close(); });
     threads_.clear();
     coord_.reset(), session_.reset();

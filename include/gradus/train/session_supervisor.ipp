@@ -163,7 +163,8 @@ GRADUS_BODY std::shared_ptr<base_session> session_supervisor::prepare(std::strin
     if (summary_writer_ != nullptr && std::exchange(writes_graph_, false)) add_graphs(*summary_writer_, *g_);
     if (o.start_standard_services) start_standard_services(sess);
   } else {
-    sess = manager_->wait_for_session(open, o.max_wait_secs, stops.get());
+    sess = manager_->wait_for_session(open, o.max_wait_secs, stops.get(),
+                                      {.init_op = init_op_, .init_feed_dict = o_.init_feed_dict});
   }
   if (o.start_standard_services) start_queue_runners(sess);
   return sess;
