@@ -77,6 +77,7 @@ private:
     has_entered_ = true;
   }
   std::int64_t next_draw() const override { return steps_.next_draw(); }
+  bool is_held(std::string_view variable) const override { return steps_.is_held(variable); }
   bool is_behind(std::string_view variable) const override { return steps_.is_behind(variable); }
   void gather() override {
     const std::lock_guard alone(mutex_);

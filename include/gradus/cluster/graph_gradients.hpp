@@ -74,6 +74,11 @@ public:
     for (const held& h : held_) all = all && h.variable->initialized;
     return all;
   }
+  bool is_held(std::string_view name) const {
+    for (const auto& p : plan_.updates)
+      if (p.name == name) return true;
+    return false;
+  }
   bool is_behind(std::string_view name) const {
     bool found = false;
     each_behind([&](const resource_variable& v) { found = found || v.name == name; });

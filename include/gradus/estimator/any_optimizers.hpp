@@ -34,10 +34,13 @@ public:
   template <class Optimizer>
     requires(detail::is_of<kind::optimizer, Optimizer>())
   void add(const Optimizer& o) {
+    if constexpr (requires { requires Optimizer::in_cluster; }) in_cluster_ = true;
     runs_.push_back([o](const graph& g, std::vector<std::unique_ptr<graph_update>>& to) { o.run_in(g, to); });
   }
   std::size_t size() const { return runs_.size(); }
   bool empty() const { return runs_.empty(); }
+  // Returns whether one of them is a task's of a cluster (connected).
+  bool in_cluster() const { return in_cluster_; }
 
   // Adds to `to` those train ops of the optimizers that were built in the session's graph.
   void run_in(const graph& g, std::vector<std::unique_ptr<graph_update>>& to) const {
@@ -46,6 +49,7 @@ public:
 
 private:
   std::vector<std::function<void(const graph&, std::vector<std::unique_ptr<graph_update>>&)>> runs_;
+  bool in_cluster_ = false;
 };
 
 }  // namespace gradus

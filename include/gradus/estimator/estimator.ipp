@@ -137,11 +137,6 @@ GRADUS_BODY estimator& estimator::train(const input_function& input_fn, const es
           text("Train has been called wrong configuration. Please use train_and_evaluate, which calls the proper "
                "function for the role \"",
                c.task_type(), "\" of this process"));
-  if (reaches_no_other_)
-    raise(status::unimplemented, text("the variables of this cluster are in another process than this ", c.task_type(),
-                                      ", which an estimator's own sessions do not reach; train with a cluster of a "
-                                      "chief and an evaluator, or give "
-                                      "estimator_options::sessions that reach them"));
   if (o.steps && o.max_steps)
     raise(status::invalid_argument,
           text("Can not provide both steps (", *o.steps, ") and max_steps (", *o.max_steps, "); give one of them"));
@@ -160,6 +155,12 @@ GRADUS_BODY estimator& estimator::train(const input_function& input_fn, const es
 
   detail::estimator_call b = build(gradus::mode::train, input_fn);
   graph& g = *b.g;
+  const bool in_cluster = b.spec.optimizers.in_cluster();
+  if (reaches_no_other_ && !in_cluster)
+    raise(status::unimplemented, text("the variables of this cluster are in another process than this ", c.task_type(),
+                                      ", and the model's optimizer updates its own; give the optimizer "
+                                      "gradus::connected{server}, train with a cluster of a chief and an evaluator, or "
+                                      "give estimator_options::sessions that reach them"));
   if (detail::leaves_updates_out(g, b.spec.train_op))
     warn(
         "the moving averages of the model (batch_norm) are not updated: their ops, in collection::update_ops, are no "
@@ -241,6 +242,7 @@ GRADUS_BODY estimator& estimator::train(const input_function& input_fn, const es
   hooks.insert(hooks.end(), of_all.begin(), of_all.end());
 
   const auto restore = [&](base_session& s) {
+    if (in_cluster && !chief) return false;  // it gets the chief's values
     state_list list;
     s.remembers(list);
     restore_options how{.fallback = c.restore_fallback,

@@ -101,6 +101,16 @@ public:
   cancellation& closing() { return end_.closing; }
   // ---- a session whose train op a cluster makes (cluster/connected.hpp)
   bool is_of_a_task() const { return core_.shared() != nullptr; }
+  // While this object lives, runs are taken for a part of the initialization: they do not enter the cluster.
+  class initialization {
+  public:
+    explicit initialization(base_session& s) : depth_(s.initializations_) { ++depth_; }
+    ~initialization() { --depth_; }
+    initialization(const initialization&) = delete;
+
+  private:
+    int& depth_;
+  };
   // To be called at its end, when no run is at work; not `completed` means by an error, after which the task may be
   // started again. A session that is destroyed without this call has completed, unless an exception destroys it.
   void leave_cluster(bool completed) {
@@ -190,7 +200,7 @@ private:
   std::mutex threads_mutex_;
   std::vector<std::pair<std::string, std::size_t>> threads_;  // of queue runners
   std::atomic<std::uint64_t> seed_{0};
-  bool computes_first_values_ = false;
+  int initializations_ = 0;  // at work
 
   void catch_up(std::string_view variable);
   void enter_cluster();

@@ -74,11 +74,7 @@ GRADUS_BODY void base_session::start_all(std::span<detail::resource_variable* co
 // A first value reads only what was made before it, so the order of the graph is the right one.
 GRADUS_BODY void base_session::start_computed(std::vector<int> variables, std::span<const feed> feeds) {
   std::sort(variables.begin(), variables.end());
-  const struct in_progress {
-    bool& is;
-    explicit in_progress(bool& b) : is(b) { is = true; }
-    ~in_progress() { is = false; }
-  } marked(computes_first_values_);
+  const initialization here(*this);
   for (const int v : variables) {
     const fetch assign(value{&of(), detail::first_assign(of(), v)});
     lease_of(std::span<const fetch>(&assign, 1), feeds, {}, nullptr);
@@ -194,7 +190,7 @@ GRADUS_BODY detail::run_lease base_session::run_here(std::span<const fetch> fetc
   detail::run_lease mine = p.take();
   const blocking_options wait{o.timeout_secs.value_or(task_condition::forever), &end_.closing, o.stop};
   if (core_.shared() != nullptr) {
-    if (p.enters && !computes_first_values_) enter_cluster();
+    if (p.enters && initializations_ == 0) enter_cluster();
     if (p.gathers) {
       const auto still = pause_runs();
       gathered_.refresh();

@@ -46,6 +46,8 @@ inline constexpr card begin_updates{"BeginUpdates", -1, trait::keeps | trait::se
 }  // namespace cards
 
 namespace detail {
+// The collection of the train ops that tasks of a cluster share.
+inline constexpr std::string_view shared_train_ops = "shared_train_ops";
 constexpr bool is_graph_update(const card* op) {
   return op == &cards::begin_updates || op == &cards::update_variable || op == &cards::finish_updates;
 }
@@ -63,6 +65,8 @@ public:
   virtual void enter() = 0;
   // Returns the number by which the random ops of the next step draw.
   virtual std::int64_t next_draw() const = 0;
+  // Returns whether steps change this variable.
+  virtual bool is_held(std::string_view variable) const = 0;
   // Returns whether the memory of this variable here is older than the last step: that of slots and of the optimizer's
   // own state. `gather` brings all of it up to date, between two runs.
   virtual bool is_behind(std::string_view variable) const = 0;

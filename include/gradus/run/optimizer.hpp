@@ -401,6 +401,7 @@ private:
     const value op = detail::count_step(g, finish, o.counts_step && !plan.counts ? o.global_step : value{});
     detail::name_as_scope(g, op, begin.id);
     g.add_to(collection::train_op, op);
+    if constexpr (in_cluster) g.add_to(detail::shared_train_ops, op);
     made_->last = &g;
     made_->train_ops.push_back(std::move(plan));
     return op;

@@ -457,8 +457,11 @@ GRADUS_BODY std::unique_ptr<prepared_run> session_core::made_for(std::span<const
     p->reads.push_back(used[static_cast<std::size_t>(r.program.variables[k])]);
 
   const auto starts = [](const prepared_run::own_op& own) { return own.op->starts_variables; };
-  p->enters = (p->shares || !also_read.empty() || std::find(p->reads.begin(), p->reads.end(), true) != p->reads.end()) &&
-              std::none_of(p->before.begin(), p->before.end(), starts);
+  const auto changes = [&](const resource_variable* v) { return shared_->is_held(v->name); };
+  if (shared_ != nullptr)
+    p->enters = p->shares || ((!also_read.empty() || std::find(p->reads.begin(), p->reads.end(), true) != p->reads.end()) &&
+                              std::none_of(p->before.begin(), p->before.end(), starts) &&
+                              std::none_of(written.begin(), written.end(), changes));
 
   const bool sets_position = std::find(written.begin(), written.end(), random_step_) != written.end();
   p->counts_draws = sets_position ? nullptr : random_step_;

@@ -1,5 +1,7 @@
 // The bodies of session_manager.hpp.
 #pragma once
+#include <optional>
+
 #include "../base/body.hpp"
 #include "../base/pause.hpp"
 #include "session_manager.hpp"
@@ -97,6 +99,7 @@ GRADUS_BODY bool session_manager::restore(base_session& s, const checkpoint_sour
 GRADUS_BODY std::unique_ptr<base_session> session_manager::prepare_session(const session_factory& open,
                                                                            const prepare_options& o) const {
   std::unique_ptr<base_session> s = open();
+  std::optional<base_session::initialization> first_values(*s);
   const bool restored = restore(*s, o.from);
   if (o.restored != nullptr) *o.restored = restored;
   if (!restored) {
@@ -107,6 +110,7 @@ GRADUS_BODY std::unique_ptr<base_session> session_manager::prepare_session(const
     if (o.init_op) s->run(o.init_op, o.init_feed_dict);
     if (o.init_fn) o.init_fn(*s);
   }
+  first_values.reset();
   const auto refuse = [&](std::string_view ready, const std::string& why) {
     raise(status::failed_precondition, text("Init operations did not make model ready", ready, ".  Init op: ",
                                             detail::shown_op(o.init_op), ", init fn: ", o.init_fn ? "given" : "none",

@@ -26,8 +26,10 @@ GRADUS_BODY session_supervisor::session_supervisor(graph& g, session_factory ope
   if (!o_.is_chief) {
     o_.summary_writer = none;
     std::string names;
+    bool shares = false;  // then the cluster places the variables
+    g.for_each_in(detail::shared_train_ops, [&](value) { shares = true; });
     g.for_each_in(collection::global_variables, [&](value v) {
-      if (g.nodes[v.id].device < 0) names += text(names.empty() ? "" : ", ", g.name_of(v.id));
+      if (!shares && g.nodes[v.id].device < 0) names += text(names.empty() ? "" : ", ", g.name_of(v.id));
     });
     if (!names.empty())
       raise(status::invalid_argument,
@@ -445,6 +447,10 @@ GRADUS_BODY void managed_graph_session::finish() {
   struct closing {
     managed_graph_session* s;
     ~closing() {
+      try {
+        if (s->session_ != nullptr) s->session_->leave_cluster(!s->failed_);
+      } catch (...) {  // as below
+      }
       try {
         if (s->session_ != nullptr) s->session_->close();  // ends the waits of threads in queues
       } catch (...) {                                      // the error that ended the block goes on
