@@ -19,6 +19,8 @@ namespace {
 using namespace gradus;
 using cluster_models::mlp;
 using session_tasks::alone;
+using session_tasks::an_eighth;
+using session_tasks::counter;
 using session_tasks::fed_points;
 using session_tasks::of_sessions;
 using session_tasks::task_graph;
@@ -27,13 +29,6 @@ using testing::temp_dir;
 
 const adam with_adam{.rate = 0.01};
 const clip_by_global_norm with_clip{0.5};
-
-// One number, from which each update subtracts 1/8: no rounding, so it tells how many were made.
-constexpr auto counter = [](graph& g) {
-  const value w = g.variable("w", {2}, {.init = zeros});
-  return model_spec{.loss = reduce_sum(w)};
-};
-const gradient_descent an_eighth{0.125};
 
 void run_tasks(int ps, int workers, const std::function<void(server&)>& work) {
   local_cluster{.ps = ps, .workers = workers}.run([&](server& here) {

@@ -3,6 +3,7 @@
 #pragma once
 #include <gradus/cluster/connected.hpp>
 #include <gradus/cluster/local_cluster.hpp>
+#include <gradus/cluster/recovery.hpp>
 #include <gradus/cpu/device.hpp>
 #include <gradus/ops/state.hpp>
 #include <gradus/run/optimizer.hpp>
@@ -41,6 +42,13 @@ struct fed_points {
   }
 };
 
+// Numbers from which each update subtracts 1/8: no rounding, so they tell how many were made.
+inline constexpr auto counter = [](graph& g) {
+  const value w = g.variable("w", {2}, {.init = zeros});
+  return model_spec{.loss = reduce_sum(w)};
+};
+inline const gradient_descent an_eighth{0.125};
+
 // The graph of one task, and its session's policies.
 template <class Model, class... Policies>
 struct task_graph {
@@ -62,8 +70,9 @@ void by_session(const Model& model, const connected& to, const server& here, con
                                    .checkpoint_dir = dir,
                                    .parts = {.init_op = t.init},
                                    .hooks = {stop_at_step_hook({.last_step = steps})},
-                                   .save_checkpoint_steps = 10,
-                                   .log_step_count_steps = 0});
+                                   .save_checkpoint_steps = 5,
+                                   .log_step_count_steps = 0,
+                                   .tasks = here.tasks()});
   fed_points data;
   sess.within([&] {
     while (!sess.should_stop()) {

@@ -101,6 +101,11 @@ public:
   cancellation& closing() { return end_.closing; }
   // ---- a session whose train op a cluster makes (cluster/connected.hpp)
   bool is_of_a_task() const { return core_.shared() != nullptr; }
+  // Brings all state to one step, which is a later one if other tasks have gone on: code that saves calls this before it
+  // reads the step, while runs pause. It does nothing for a session that is not a task's.
+  void gather() {
+    if (core_.shared() != nullptr) gathered_.refresh();
+  }
   // While this object lives, runs are taken for a part of the initialization: they do not enter the cluster.
   class initialization {
   public:

@@ -222,6 +222,7 @@ GRADUS_BODY void session_supervisor::tick_checkpoint(base_session& sess) {
   std::int64_t step = 0;
   {
     const auto still = sess.pause_runs();
+    sess.gather();
     if (global_step_) step = detail::step_in(sess.variable(g_->name_of(global_step_.id)));
     state_list list;
     sess.remembers(list);

@@ -73,7 +73,7 @@ public:
   // Saves a new session at once; a stop that a listener requests is ignored here.
   void after_create_session(hooked_session& s) {
     detail::needed_global_step(s, "checkpoint_saver_hook");
-    const std::int64_t step = s.global_step();
+    const std::int64_t step = gathered_step(s);
     show_graph(s.raw_session()->of());
     save(s, step, true);
     timer_.update_last_triggered_step(step);
@@ -84,7 +84,7 @@ public:
   void after_run(run_context& c, const run_values& v) {
     const std::int64_t stale = detail::step_in(v.results[0]);
     if (!timer_.should_trigger_for_step(stale + o_.steps_per_run)) return;
-    const std::int64_t step = c.session().global_step();
+    const std::int64_t step = gathered_step(c.session());
     if (!timer_.should_trigger_for_step(step)) return;
     // An interval begins with its save, as TensorFlow's does. If the save raises, the end of the session saves.
     struct undone {
@@ -100,7 +100,7 @@ public:
     if (stop) c.request_stop();
   }
   void end(hooked_session& s) {
-    const std::int64_t last = s.global_step();
+    const std::int64_t last = gathered_step(s);
     if (timer_.last_triggered_step() != last) save(s, last);
     for (const auto& l : o_.listeners) l.end(s, last);
   }
@@ -113,6 +113,14 @@ private:
 
   bool shown_ = false;
 
+  // Returns the step of what is saved next.
+  static std::int64_t gathered_step(hooked_session& s) {
+    if (s.raw_session()->is_of_a_task()) {
+      const auto still = s.raw_session()->pause_runs();
+      s.raw_session()->gather();
+    }
+    return s.global_step();
+  }
   void show_graph(graph& g) {
     if (std::exchange(shown_, true)) return;
     if (o_.write_graph) gradus::write_graph(to_graph_def(g), directory_of(prefix_), "graph.pbtxt");
