@@ -39,10 +39,12 @@ void bits_of_trainers(int ps, int workers, const Policies&... policies) {
   local_cluster{.ps = ps, .workers = workers}.run([&](server& here) {
     if (here.is_ps()) return here.join();
     const cluster_models::points data;
-    auto t = make_trainer(Model, connected{here}, sync_replicas{}, policies..., cluster_runs::config_of(place / "trainers"));
+    auto t =
+        make_trainer(Model, connected{here}, sync_replicas{}, policies..., cluster_runs::config_of(place / "trainers"));
     t.train(data.batches(round_batch / workers).shard(workers, here.worker()), {.max_steps = 23});
   });
-  CHECK(run_files::difference(session_tasks::of_sessions(place / "many"), cluster_runs::trained(place / "trainers")) == "");
+  CHECK(run_files::difference(session_tasks::of_sessions(place / "many"), cluster_runs::trained(place / "trainers")) ==
+        "");
 }
 
 }  // namespace

@@ -63,8 +63,8 @@ TEST_CASE("a variable that is cut changes no bit") {
   const temp_dir place;
   const auto one = alone<wide>(place / "one", 2, 12, with_adam, with_clip);
   run_tasks(3, 2, [&](server& here) {
-    session_tasks::by_session(wide, connected{here, fixed_size_partitioner{.shards = 3}}, here,
-                              place / "many", 12, sync_replicas{}, with_adam, with_clip);
+    session_tasks::by_session(wide, connected{here, fixed_size_partitioner{.shards = 3}}, here, place / "many", 12,
+                              sync_replicas{}, with_adam, with_clip);
   });
   CHECK(run_files::difference(of_sessions(place / "many"), one) == "");
 }
@@ -226,7 +226,8 @@ TEST_CASE("one train op of a session is a cluster's, and it counts the steps") {
     const value a = g.variable("a", {2}), b = g.variable("b", {2});
     optimizer one(connected{here}, an_eighth), other(connected{here}, an_eighth);
     (void)one.minimize(reduce_sum(a)), (void)other.minimize(reduce_sum(b));
-    CHECK(says(message_of(status::unimplemented, [&] { session(g, one, other); }), "a cluster makes the updates of one"));
+    CHECK(
+        says(message_of(status::unimplemented, [&] { session(g, one, other); }), "a cluster makes the updates of one"));
     const value step = create_global_step(g);
     CHECK(says(message_of(status::invalid_argument,
                           [&] {

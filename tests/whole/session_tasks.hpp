@@ -1,5 +1,5 @@
-// Tasks of a cluster whose sessions have graphs of their own: how tests train by them, and what one process leaves behind
-// from the same examples.
+// Tasks of a cluster whose sessions have graphs of their own: how tests train by them, and what one process leaves
+// behind from the same examples.
 #pragma once
 #include <gradus/cluster/connected.hpp>
 #include <gradus/cluster/local_cluster.hpp>
@@ -62,8 +62,8 @@ struct task_graph {
   }
 };
 template <class Model, class... Policies>
-void by_session(const Model& model, const connected& to, const server& here, const std::string& dir,
-                std::int64_t steps, const Policies&... policies) {
+void by_session(const Model& model, const connected& to, const server& here, const std::string& dir, std::int64_t steps,
+                const Policies&... policies) {
   task_graph<Model, Policies...> t(model, to, policies...);
   monitored_training_session sess(t.g, sessions_of(t.g, t.opt),
                                   {.is_chief = here.is_chief(),

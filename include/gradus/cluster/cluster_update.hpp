@@ -1,6 +1,6 @@
-// A cluster_update makes the steps of a train op whose updates a cluster makes (run/optimizer.hpp with `connected`): its
-// first node pushes the gradients of the run to the parameter servers and waits for the values after that update, or a
-// later one; the other nodes put these values into the session's variables.
+// A cluster_update makes the steps of a train op whose updates a cluster makes (run/optimizer.hpp with `connected`):
+// its first node pushes the gradients of the run to the parameter servers and waits for the values after that update,
+// or a later one; the other nodes put these values into the session's variables.
 #pragma once
 #include "../base/build.hpp"
 
@@ -108,8 +108,8 @@ private:
     if (std::int64_t* const last = steps_.last_draw_here()) set_number(*last, steps_.last_draw());
   }
 
-  // Operands: the step, the optimizer's own state, then those of every update: the variable, its gradient, the rows of a
-  // sparse one, the slots.
+  // Operands: the step, the optimizer's own state, then those of every update: the variable, its gradient, the rows of
+  // a sparse one, the slots.
   void push(const runnable& r, const bound_call& c, std::int64_t batch_size) {
     const std::lock_guard alone(mutex_);
     if (left_) raise(status::failed_precondition, "this task has left its cluster; make another session");
@@ -148,9 +148,10 @@ class updates_of_task {
   using connection_type = policy_of<kind::connection, void, Policies...>;
   using staleness_type = policy_of<kind::staleness, typename connection_type::default_staleness, Policies...>;
   using recovery_type = policy_of<kind::recovery, typename connection_type::default_recovery, Policies...>;
-  static_assert(!requires { typename staleness_type::template steps<int>; },
-                "gradus: a session's train op takes asynchronous, ssp or sync_replicas; train with all_reduce{} by a "
-                "trainer, a supervisor of a model, or an estimator.");
+  static_assert(
+      !requires { typename staleness_type::template steps<int>; },
+      "gradus: a session's train op takes asynchronous, ssp or sync_replicas; train with all_reduce{} by a "
+      "trainer, a supervisor of a model, or an estimator.");
 
 public:
   explicit updates_of_task(const Policies&... policies)
@@ -160,7 +161,8 @@ public:
         task_(connection_type::describe(policies...)) {}
 
   template <class Running, class Plan>
-  std::unique_ptr<graph_update> make(const Update& update, const Plan& plan, std::vector<optimizer_variable> own) const {
+  std::unique_ptr<graph_update> make(const Update& update, const Plan& plan,
+                                     std::vector<optimizer_variable> own) const {
     if (to_.is_alone()) return std::make_unique<Running>(update, plan, std::move(own));
     return std::make_unique<cluster_update<Device, Update, staleness_type, connection_type, recovery_type>>(
         to_, when_, lost_, task_, update, built_train_op<Update>{plan, std::move(own)});

@@ -9,6 +9,7 @@
 
 #include <functional>
 #include <memory>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -34,7 +35,10 @@ public:
   template <class Optimizer>
     requires(detail::is_of<kind::optimizer, Optimizer>())
   void add(const Optimizer& o) {
-    if constexpr (requires { requires Optimizer::in_cluster; }) in_cluster_ = true;
+    if constexpr (std::is_same_v<Optimizer, any_optimizers>)
+      in_cluster_ = in_cluster_ || o.in_cluster_;
+    else if constexpr (requires { typename std::bool_constant<Optimizer::in_cluster>; })
+      in_cluster_ = in_cluster_ || Optimizer::in_cluster;
     runs_.push_back([o](const graph& g, std::vector<std::unique_ptr<graph_update>>& to) { o.run_in(g, to); });
   }
   std::size_t size() const { return runs_.size(); }

@@ -101,8 +101,8 @@ public:
   cancellation& closing() { return end_.closing; }
   // ---- a session whose train op a cluster makes (cluster/connected.hpp)
   bool is_of_a_task() const { return core_.shared() != nullptr; }
-  // Brings all state to one step, which is a later one if other tasks have gone on: code that saves calls this before it
-  // reads the step, while runs pause. It does nothing for a session that is not a task's.
+  // Brings all state to one step, which is a later one if other tasks have gone on: code that saves calls this before
+  // it reads the step, while runs pause. It does nothing for a session that is not a task's.
   void gather() {
     if (core_.shared() != nullptr) gathered_.refresh();
   }
@@ -207,6 +207,8 @@ private:
   std::atomic<std::uint64_t> seed_{0};
   int initializations_ = 0;  // at work
 
+  // Makes the calls of one run. Returns false if its step is lost, and the run is to be made again.
+  bool completes(step_machine& machine, const own_calls& own, run_metadata* meta);
   void catch_up(std::string_view variable);
   void enter_cluster();
   detail::prepared_run& prepared(std::span<const fetch> fetches);

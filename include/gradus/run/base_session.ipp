@@ -183,6 +183,20 @@ GRADUS_BODY detail::prepared_run& base_session::prepared(std::span<const fetch> 
   });
 }
 
+GRADUS_BODY bool base_session::completes(step_machine& machine, const own_calls& own, run_metadata* meta) {
+#if defined(__cpp_exceptions)
+  try {
+    execute(machine, own, meta);
+  } catch (const step_is_lost&) {
+    core_.shared()->renew();
+    return false;
+  }
+#else
+  execute(machine, own, meta);
+#endif
+  return true;
+}
+
 GRADUS_BODY detail::run_lease base_session::run_here(std::span<const fetch> fetches, std::span<const feed> feeds,
                                                      const run_options& o, run_metadata* meta) {
   check_open();
@@ -204,15 +218,9 @@ GRADUS_BODY detail::run_lease base_session::run_here(std::span<const fetch> fetc
   core_.take_feeds(p, *mine, feeds);
   {
     const detail::run_order::turn here(resources().order(), *p.kind);
-    for (bool is_made = false; !is_made;) {
-      core_.start(p, *mine);
-      try {
-        execute(mine->machine, own_calls(*this, p, *mine), o.trace == trace_level::no_trace ? nullptr : meta);
-        is_made = true;
-      } catch (const step_is_lost&) {
-        core_.shared()->renew();
-      }
-    }
+    run_metadata* const traced = o.trace == trace_level::no_trace ? nullptr : meta;
+    do core_.start(p, *mine);
+    while (!completes(mine->machine, own_calls(*this, p, *mine), traced));
     core_.finish(p, *mine);
   }
   run_after(p, *mine, wait);

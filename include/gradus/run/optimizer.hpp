@@ -16,9 +16,9 @@
 // lookahead, gradient_noise, averages that begin at a step, `vary` of a setting whose powers a rule keeps) count those
 // of `global_step` too, so two optimizers that both count the same variable may have none of them.
 //
-// With gradus::connected{server} among the policies (cluster/connected.hpp), and optionally a policy that orders updates
-// (sync_replicas, ssp) and one for lost parameter servers, the tasks of a cluster make the updates together: each has a
-// session with such an optimizer. The train op then counts global_step itself.
+// With gradus::connected{server} among the policies (cluster/connected.hpp), and optionally a policy that orders
+// updates (sync_replicas, ssp) and one for lost parameter servers, the tasks of a cluster make the updates together:
+// each has a session with such an optimizer. The train op then counts global_step itself.
 //
 // It differs from TensorFlow in these points: a session must be given its optimizers. Hyper-parameters are numbers, not
 // tensors. A compiled model or a trainer uses pass/optimize.hpp instead and gets its rule as a policy. An update never
@@ -35,6 +35,7 @@
 #include "../base/state.hpp"
 #include "../pass/optimize.hpp"
 #include "../update/lookahead.hpp"
+#include "connected_optimizer.hpp"
 #include "device.hpp"
 #include "running_update.hpp"
 
@@ -61,35 +62,6 @@ std::string_view counted_by(const P& p) {
   }
   return {};
 }
-// Without a connection the updates are made here.
-struct updates_here {
-  template <class... Policies>
-  explicit updates_here(const Policies&...) {}
-  template <class Running, class Update, class Plan>
-  static std::unique_ptr<graph_update> make(const Update& update, const Plan& plan,
-                                            std::vector<optimizer_variable> own) {
-    return std::make_unique<Running>(update, plan, std::move(own));
-  }
-};
-struct no_connection {
-  template <class...>
-  using updates_of = updates_here;
-};
-template <class... Policies>
-struct connection_of_optimizer {
-  using type = policy_of<kind::connection, no_connection, Policies...>;
-  static constexpr bool given = policies_of<kind::connection, Policies...> != 0;
-  static constexpr bool trains = !given || requires { typename type::default_staleness; };
-  static_assert(trains,
-                "gradus: an optimizer takes gradus::connected{server} as its connect policy; those that give sessions, "
-                "such as in_process, are for make_supervisor.");
-  static_assert(given || policies_of<kind::staleness, Policies...> == 0,
-                "gradus: a policy that says how a cluster trains (asynchronous, ssp, sync_replicas, all_reduce) was "
-                "given without the cluster; add gradus::connected{server}.");
-  static_assert(given || policies_of<kind::recovery, Policies...> == 0,
-                "gradus: a policy that says what becomes of a lost parameter server (recovery::roll_back, "
-                "recovery::log) was given without the cluster; add gradus::connected{server}.");
-};
 }  // namespace detail
 
 struct optimizer_options {

@@ -134,9 +134,10 @@ GRADUS_BODY void session_core::find_shared() {
     shared_update* const found = u->share(*box_);
     if (found == nullptr) continue;
     if (shared_ != nullptr)
-      raise(status::unimplemented,
-            "two train ops of a session are those of a cluster's task, and a cluster makes the updates of one; minimize "
-            "the sum of the losses, or give each train op a cluster of its own");
+      raise(
+          status::unimplemented,
+          "two train ops of a session are those of a cluster's task, and a cluster makes the updates of one; minimize "
+          "the sum of the losses, or give each train op a cluster of its own");
     shared_ = found;
   }
 }
@@ -459,9 +460,10 @@ GRADUS_BODY std::unique_ptr<prepared_run> session_core::made_for(std::span<const
   const auto starts = [](const prepared_run::own_op& own) { return own.op->starts_variables; };
   const auto changes = [&](const resource_variable* v) { return shared_->is_held(v->name); };
   if (shared_ != nullptr)
-    p->enters = p->shares || ((!also_read.empty() || std::find(p->reads.begin(), p->reads.end(), true) != p->reads.end()) &&
-                              std::none_of(p->before.begin(), p->before.end(), starts) &&
-                              std::none_of(written.begin(), written.end(), changes));
+    p->enters =
+        p->shares || ((!also_read.empty() || std::find(p->reads.begin(), p->reads.end(), true) != p->reads.end()) &&
+                      std::none_of(p->before.begin(), p->before.end(), starts) &&
+                      std::none_of(written.begin(), written.end(), changes));
 
   const bool sets_position = std::find(written.begin(), written.end(), random_step_) != written.end();
   p->counts_draws = sets_position ? nullptr : random_step_;

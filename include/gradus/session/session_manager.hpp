@@ -110,8 +110,8 @@ public:
   // `stop`, such as a coordinator's stopping(), ends the wait. If the server stops and closes the session, the wait
   // ends too, with the error of the next session. Raises deadline_exceeded once less than recovery_wait_secs of
   // max_wait_secs are left; cancelled if `stop` ends the wait.
-  // A session of a cluster's task (base_session::is_of_a_task) is initialized by `first_values` here; then the cluster's
-  // values take the place of those that it holds, and no wait polls.
+  // A session of a cluster's task (base_session::is_of_a_task) is initialized by `first_values` here; then the
+  // cluster's values take the place of those that it holds, and no wait polls.
   std::unique_ptr<base_session> wait_for_session(const session_factory& open,
                                                  double max_wait_secs = task_condition::forever,
                                                  cancellation* stop = nullptr,
