@@ -570,7 +570,8 @@ TEST_CASE("a task that is started when those are not there for whom it waits end
   CHECK(train_to(5, connected{*w0}) == 5);
   w0->finish();
   const auto again = task("worker", 0, soon);
-  CHECK(says(message_of(status::deadline_exceeded, [&] { train_to(6, connected{*again}); }), "worker 0 waited for ps 0"));
+  CHECK(
+      says(message_of(status::deadline_exceeded, [&] { train_to(6, connected{*again}); }), "worker 0 waited for ps 0"));
 }
 
 TEST_CASE("whose cluster differs is refused, and both are shown") {

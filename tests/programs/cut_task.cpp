@@ -8,8 +8,8 @@
 //   --threads    without TF_CONFIG: two workers and a parameter server as threads
 //   --quick      silent tasks are taken for dead, and silent connections are given up, after about a second
 //
-// It says "trained" when it has made its steps, and leaves the cluster when DIR/gate and DIR/gate-JOB, if they are there
-// (pipes), have a writer. Then it says "left", and waits for the others.
+// It says "trained" when it has made its steps, and leaves the cluster when DIR/gate and DIR/gate-JOB, if they are
+// there (pipes), have a writer. Then it says "left", and waits for the others.
 #include <gradus/cluster/connected.hpp>
 #include <gradus/cluster/local_cluster.hpp>
 #include <gradus/cluster/recovery.hpp>

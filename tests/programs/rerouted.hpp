@@ -1,7 +1,7 @@
 // A task of a cluster over gRPC that may take other ways to the others than TF_CONFIG says: GRADUS_ROUTES has words
 // FROM=TO, and where this task would connect to FROM, it connects to TO. There a test parts them and joins them again.
-// GRADUS_CERTIFICATES is a folder of certificates (scripts/certificates.sh): then it shows that of its role, and expects
-// them. GRADUS_CONNECT_SECS is how long it waits for the others to be there.
+// GRADUS_CERTIFICATES is a folder of certificates (scripts/certificates.sh): then it shows that of its role, and
+// expects them. GRADUS_CONNECT_SECS is how long it waits for the others to be there.
 #pragma once
 #include <gradus/cluster/grpc.hpp>
 #include <gradus/cluster/remote_network.hpp>

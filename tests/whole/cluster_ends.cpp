@@ -99,7 +99,8 @@ TEST_CASE("a task that is started again when nobody is there any more ends in it
     for (const std::string& t : tasks) had[t] = slurp(c.output(t)).size(), c.start_again(t);
     std::map<std::string, std::string> said;
     for (const std::string& t : tasks) {
-      until(c, [&] { return !c.is_running(t); }, false);
+      until(
+          c, [&] { return !c.is_running(t); }, false);
       said[t] = said_behind(c, t, had[t]);
       CAPTURE(t);
       CAPTURE(said[t]);

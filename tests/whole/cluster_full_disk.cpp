@@ -70,9 +70,8 @@ private:
 
 // Lets the tasks run on the disk until they have ended, and makes it larger when a drawn number of them has complained.
 struct filled {
-  double most;        // the bytes that it is made larger by
-  int steps;          // how often
-  unsigned most_files;  // 0: there is always room for their names
+  double most;  // the bytes by which it becomes larger; or, at other steps, there is room, and for few more files
+  int steps;
 };
 template <class Look>
 void fill(small_disk& disk, std::uint64_t bytes, const filled& f, cluster& c, complaints& said, std::mt19937& random,
@@ -87,11 +86,11 @@ void fill(small_disk& disk, std::uint64_t bytes, const filled& f, cluster& c, co
     if (steps <= f.steps && said.all() >= wanted) {
       wanted = said.all() + 1 + static_cast<int>(random() % 3);
       bytes += static_cast<std::uint64_t>(std::exp(std::uniform_real_distribution<>(8, std::log(f.most))(random)));
-      const bool lacks_files = disk.is_mounted() && f.most_files != 0 && random() % 4 == 0;
+      const bool lacks_files = disk.is_mounted() && random() % 3 == 0;
       if (++steps > f.steps)
         disk.resize(enough);
       else
-        disk.resize(lacks_files ? enough : bytes, lacks_files ? std::uniform_int_distribution<unsigned>(1, f.most_files)(random) : 0);
+        disk.resize(lacks_files ? enough : bytes, lacks_files ? random() % 4 : small_disk::any_number);
     }
     ::usleep(2000);
   }
@@ -108,7 +107,7 @@ TEST_CASE("logs of a synchronous run on a disk that is full: the bits of an undi
   std::mt19937 random(20261130);
   cluster c(disk.words(cut_runs::words(dir, {"--logs"})), dir + "/output");
   complaints said(dir + "/logs");
-  fill(disk, 100'000, {4e6, is_long() ? 60 : 5, 12}, c, said, random, [&](bool) { return c.look(); });
+  fill(disk, 100'000, {4e6, is_long() ? 60 : 5}, c, said, random, [&](bool) { return c.look(); });
   CHECK(said.all() > 0);
   CHECK(run_files::difference(cut_runs::trained(dir), cut_runs::alone().by_two) == "");
 }
@@ -121,10 +120,10 @@ TEST_CASE("checkpoints of a chief on a disk that is full: the bits of an undistu
   std::mt19937 random(20261131);
   cluster c(disk.words(cut_runs::words(dir)), dir + "/output");
   complaints said(dir + "/model");
-  fill(disk, 100'000, {4e6, is_long() ? 60 : 5, 6}, c, said, random, [&](bool) { return c.look(); });
+  fill(disk, 100'000, {is_long() ? 6e5 : 4e6, is_long() ? 60 : 5}, c, said, random, [&](bool) { return c.look(); });
   CHECK(said.all() > 0);
-  // The number of the last draw is the model's own: where the chief could not save behind the last step, and was started
-  // again, it has drawn nothing since its last checkpoint.
+  // The number of the last draw is the model's own: where the chief could not save behind the last step, and was
+  // started again, it has drawn nothing since its last checkpoint.
   auto end_of_run = cut_runs::trained(dir), wanted = cut_runs::alone().by_two;
   for (auto* of : {&end_of_run, &wanted}) CHECK(of->records.erase("random_step int64 []") == 1);
   CHECK(run_files::difference(end_of_run, wanted) == "");
@@ -143,7 +142,7 @@ TEST_CASE("logs of an asynchronous run on a disk that is full: the acknowledged 
   std::mt19937 random(20261132);
   counted_runs::run r(place, disk.words(counted_runs::run::words(place)));
   complaints said(place / "logs");
-  fill(disk, 10'000, {is_long() ? 1e6 : 2e5, is_long() ? 60 : 5, 12}, r.tasks, said, random, [&](bool has_room) {
+  fill(disk, 10'000, {2e5, is_long() ? 60 : 5}, r.tasks, said, random, [&](bool has_room) {
     r.tasks.look();
     return !has_room;
   });

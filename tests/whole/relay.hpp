@@ -1,6 +1,6 @@
 // A relay of TCP on this machine: connections to its port go on to another one. It can stop to pass bytes on, without a
-// loss, and it can cut its connections and refuse new ones, cut each new one after a few bytes, or forget one end of each;
-// so a test parts two processes and joins them again.
+// loss, and it can cut its connections and refuse new ones, cut each new one after a few bytes, or forget one end of
+// each; so a test parts two processes and joins them again.
 #pragma once
 #include <doctest/doctest.h>
 

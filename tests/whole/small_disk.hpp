@@ -11,8 +11,11 @@
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
+#include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <string>
 #include <utility>
 #include <vector>
@@ -44,6 +47,8 @@ inline bool mounts() {
 
 class small_disk {
 public:
+  static constexpr std::uint64_t any_number = 1 << 20;  // tmpfs takes no limit once it has none
+
   small_disk(std::string folder, std::uint64_t bytes) : folder_(std::move(folder)), limit_(folder_ + ".limit") {
     ::mkdir(folder_.c_str(), 0777);
     is_mounted_ = mounts() && ::mount("tmpfs", folder_.c_str(), "tmpfs", 0, options(bytes).c_str()) == 0;
@@ -56,12 +61,15 @@ public:
   }
   bool is_mounted() const { return is_mounted_; }
   std::string how() const { return is_mounted_ ? "a file system of its own (tmpfs)" : "limits of files (ulimit -f)"; }
-  // A disk has at least what is on it. `files`: how many there may be; 0: any number.
-  void resize(std::uint64_t bytes, unsigned files = 0) {
-    if (is_mounted_)
-      ::mount("tmpfs", folder_.c_str(), "tmpfs", MS_REMOUNT, options(bytes, files).c_str());
-    else
-      write_line(limit_, text(bytes / 512, '\n'));
+  // It keeps what is on it. There may be `files` more, where it is a file system of its own.
+  void resize(std::uint64_t bytes, std::uint64_t files = any_number) {
+    if (!is_mounted_) return write_line(limit_, text(bytes / 512, '\n'));
+    struct statvfs now {};
+    REQUIRE(::statvfs(folder_.c_str(), &now) == 0);
+    const std::uint64_t used = (now.f_blocks - now.f_bfree) * now.f_frsize, there = now.f_files - now.f_ffree;
+    const std::string to = options(std::max(bytes, used), there + files);
+    // It stays as it was where tasks have written meanwhile.
+    ::mount("tmpfs", folder_.c_str(), "tmpfs", MS_REMOUNT, to.c_str());
   }
   // The words by which a process is started that has this disk.
   std::vector<std::string> words(std::vector<std::string> program) const {
@@ -75,7 +83,7 @@ private:
   std::string folder_, limit_;
   bool is_mounted_ = false;
 
-  static std::string options(std::uint64_t bytes, unsigned files = 0) {
+  static std::string options(std::uint64_t bytes, std::uint64_t files = any_number) {
     return text("mode=777,size=", bytes, ",nr_inodes=", files);
   }
 };

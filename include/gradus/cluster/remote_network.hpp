@@ -131,7 +131,7 @@ private:
   void start_beating();
   double secs_since(nanos since) const;
   std::string waits_for(nanos since) const;  // how long, and since when, as the end of a sentence
-  std::string problems() const;     // which keep this worker from its parameter servers, as the end of a sentence
+  std::string problems() const;  // which keep this worker from its parameter servers, as the end of a sentence
 
   transport_greeting greeted(std::span<const std::byte> hello, const transport_peer& from) override;
   void welcomed(std::uint32_t node, std::span<const std::byte> answer) override;

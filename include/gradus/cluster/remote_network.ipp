@@ -101,7 +101,8 @@ GRADUS_BODY void remote_network::offer(shard_program program, const std::string&
   }
   if (is_over()) return say_line(text("the cluster has ended; ", nodes_.task, " had done its part before"));
   check(waited);
-  if (!beats_.joinable()) start_beating();  // else of another trainer of this process: it goes on until the cluster ends
+  if (!beats_.joinable())
+    start_beating();  // else of another trainer of this process: it goes on until the cluster ends
 }
 GRADUS_BODY void remote_network::start_beating() {
   waits_since_ = now();
@@ -207,7 +208,8 @@ GRADUS_BODY void remote_network::beat() {
   }
 }
 // Returns the wait that has lasted for too long: of a parameter server to which no worker is connected, or of a worker
-// for a run that the chief does not begin. Once a run has begun, no wait of a worker ends by time. Empty: there is none.
+// for a run that the chief does not begin. Once a run has begun, no wait of a worker ends by time. Empty: there is
+// none.
 GRADUS_BODY std::string remote_network::waits_in_vain() {
   bool is_worker_there = false;
   for (std::uint32_t k = shape_.shards; is_ps() && k < nodes_.names.size(); ++k)
@@ -305,7 +307,7 @@ GRADUS_BODY void remote_network::check(const std::string& waited) const {
   const std::lock_guard lock(mutex_);
   if (!ended_) return;
   raise(kind_, text("the cluster has ended, while this worker ", waited, ": ",
-                              why_.empty() ? std::string("all other workers have left") : why_));
+                    why_.empty() ? std::string("all other workers have left") : why_));
 }
 // ---- members
 
