@@ -40,6 +40,14 @@ void train(server& here, const std::string& dir, int steps, const Policies&... p
                                              exponential_moving_average{.decay = 0.9}, policies..., config_of(dir));
   t.train(data.batches(12).shard(here.workers(), here.worker()), {.max_steps = steps});
 }
+// A task that is started again, and does not wait for ever for tasks that are gone.
+std::unique_ptr<server> started_again(hub& h, const char* name, const server_def& def) {
+  detail::remote_options o;
+  o.connect_secs = 20;
+  const looped by{&h, name};
+  return std::make_unique<server>(def, std::make_shared<detail::remote_network>(def, by.make({}), task_system(), o),
+                                  task_system());
+}
 }  // namespace
 
 TEST_CASE("a synchronous cluster of processes has the bits of one process") {
@@ -444,9 +452,9 @@ TEST_CASE("a parameter server that is killed as the cluster ends, and is started
       for (int n = ended; n < 2; n = ended) ended.wait(n);
       if (is_over) return;
       is_back = true;
-      server again(looped{&h, "ps1"}, here.def());
-      again.join();
-      CHECK(again.is_running());
+      const auto again = started_again(h, "ps1", here.def());
+      again->join();
+      CHECK(again->is_running());
       return;
     }
     {
@@ -508,9 +516,9 @@ TEST_CASE("a worker that is killed as the cluster ends, and is started again, he
     for (int n = ended; n < 2; n = ended) ended.wait(n);
     if (is_over) return;
     is_back = true;
-    server again(looped{&h, "worker1"}, here.def());
-    train_ten(again, [] {});
-    again.finish();
+    const auto again = started_again(h, "worker1", here.def());
+    train_ten(*again, [] {});
+    again->finish();
   });
   for (const auto& [task, what] : said) {
     CAPTURE(task);

@@ -101,10 +101,11 @@ GRADUS_BODY void remote_network::offer(shard_program program, const std::string&
   }
   if (is_over()) return say_line(text("the cluster has ended; ", nodes_.task, " had done its part before"));
   check(waited);
-  if (!beats_.joinable())
-    start_beating();  // else of another trainer of this process: it goes on until the cluster ends
+  start_beating();
 }
+// Heartbeats go on until the cluster ends, also for another trainer of this process.
 GRADUS_BODY void remote_network::start_beating() {
+  if (beats_.joinable()) return;
   waits_since_ = now();
   beats_ = tasks_.start("heartbeats of a task", "give the process one more thread", [this] { beat(); });
 }

@@ -105,7 +105,8 @@ private:
   std::vector<peer> peers_;
   std::vector<started> started_;
   std::size_t ended_waits_ = 0;
-  std::string why_;  // the reason why the cluster has ended; empty: it has not
+  std::string why_;                // the reason why the cluster has ended; empty: it has not
+  status kind_ = status::aborted;  // deadline_exceeded: a rank has never come
   bool is_closing_ = false, has_left_ = false;
   double since_ = 0;
   int port_ = 0;
@@ -114,7 +115,7 @@ private:
   task_handle beats_;
 
   [[noreturn]] static message_network& refuse_shards();
-  void end(const std::string& why);  // under the mutex
+  void end(const std::string& why, status kind = status::aborted);  // under the mutex
   void meet(std::uint32_t node, std::uint64_t boot);
   void take(started& what);
   void add(std::uint32_t to, says what, std::span<const std::byte> bytes);
