@@ -70,7 +70,7 @@ private:
 
 // Lets the tasks run on the disk until they have ended, and makes it larger when a drawn number of them has complained.
 struct filled {
-  double most;  // the bytes by which it becomes larger; or, at other steps, there is room, and for few more files
+  double most;  // the bytes by which it becomes larger; at some steps it has room for one more file at most
   int steps;
 };
 template <class Look>
@@ -86,11 +86,12 @@ void fill(small_disk& disk, std::uint64_t bytes, const filled& f, cluster& c, co
     if (steps <= f.steps && said.all() >= wanted) {
       wanted = said.all() + 1 + static_cast<int>(random() % 3);
       bytes += static_cast<std::uint64_t>(std::exp(std::uniform_real_distribution<>(8, std::log(f.most))(random)));
+      // A log needs two more names for a snapshot and the records behind it.
       const bool lacks_files = disk.is_mounted() && random() % 3 == 0;
       if (++steps > f.steps)
         disk.resize(enough);
       else
-        disk.resize(lacks_files ? enough : bytes, lacks_files ? random() % 4 : small_disk::any_number);
+        disk.resize(bytes, lacks_files ? random() % 2 : small_disk::any_number);
     }
     ::usleep(2000);
   }

@@ -93,7 +93,8 @@ GRADUS_BODY void remote_network::offer(shard_program program, const std::string&
     said = std::min(said + patience, o_.connect_secs);
     const bool is_done =
         changed_.wait_for(lock, said - secs_since(since), [&] { return ended_ || not_welcome().empty(); });
-    waited = text("waited for ", not_welcome(), waits_for(since));
+    const std::string missing = not_welcome();
+    waited = text("waited for ", missing.empty() ? "its parameter servers" : missing, waits_for(since));
     if (is_done) break;
     lock.unlock();
     if (said == o_.connect_secs) raise(status::deadline_exceeded, text(nodes_.task, " ", waited, problems(), lonely));
