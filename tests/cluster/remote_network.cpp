@@ -9,6 +9,7 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <filesystem>
 #include <functional>
 #include <set>
@@ -94,7 +95,7 @@ TEST_CASE("a worker whose round takes many times its patience says so, and keeps
       o.patience = 20 * detail::one_millisecond;
       o.log = [&](std::string_view line) {
         lines.emplace_back(line);
-        ++reports, reports.notify_all();
+        if (line.find("for the token") != line.npos) ++reports, reports.notify_all();
       };
     }
     server here(def, std::make_shared<detail::remote_network>(def, by.make({}), task_system(), o), task_system());
@@ -133,13 +134,21 @@ TEST_CASE("a worker that waits for its round ends where its server is stopped, a
   std::mutex mutex;
   std::vector<server*> parameter_servers;
   std::atomic<int> ended = 0;  // workers
+  std::atomic<bool> are_stopped = false;
   const auto said = run_tasks(two_by_two, h, [&](server& made) {
     const server_def def = made.def();
     if (made.is_ps()) {
       const std::unique_lock lock(mutex);
       parameter_servers.push_back(&made);
     }
-    if (made.is_ps()) return made.join();
+    struct stays {  // until it was stopped, although it hears before that the other one has ended
+      std::atomic<bool>& are_stopped;
+      ~stays() { are_stopped.wait(false); }
+    };
+    if (made.is_ps()) {
+      const stays here{are_stopped};
+      return made.join();
+    }
     const looped by{&h, text("w", def.task_index)};
     detail::remote_options o;
     server* waiting = nullptr;
@@ -156,6 +165,7 @@ TEST_CASE("a worker that waits for its round ends where its server is stopped, a
       if (++ended == 2) {
         const std::unique_lock lock(mutex);
         for (server* s : parameter_servers) s->stop();
+        are_stopped = true, are_stopped.notify_all();
       }
       ended.notify_all();
     };
@@ -571,6 +581,14 @@ TEST_CASE("a task that is started when those are not there for whom it waits end
                "it has waited for the run to begin, by worker 0, for 0.05"));
     p0->stop();
     serves.join();
+  }
+  // The time is that of the configuration.
+  ::setenv("TF_CONFIG", R"({"cluster": {"ps": ["p0:1"], "chief": ["c0:1"]}, "task": {"type": "ps", "index": 0}})", 1);
+  const auto config = run_config::from_environment({.session_creation_timeout_secs = soon});
+  ::unsetenv("TF_CONFIG");
+  {
+    const server p0(looped{&h, "ps0"}, config);
+    CHECK(says(message_of(status::deadline_exceeded, [&] { p0.join(); }), "it has waited for a worker for "));
   }
   // A chief whose last step is saved has nothing to wait for.
   CHECK(train_to(5) == 5);

@@ -36,7 +36,7 @@ struct remote_options {
   std::function<void(std::string_view line)> log = nullptr;  // gets the waits that take long; default: stderr
   // The time that a task waits for those without which it cannot begin, as TensorFlow's sessions do: a worker for its
   // parameter servers and for the chief, a parameter server for a worker.
-  double connect_secs = 7200;
+  double connect_secs = connect_secs_of_sessions;
   double close_secs = 5;
   // The time that parameter server 0 waits, when the cluster has ended, until all others that end then have heard of
   // it.

@@ -70,9 +70,12 @@ GRADUS_BODY void remote_network::connect(std::uint32_t node, const task_hello& h
 }
 
 GRADUS_BODY std::shared_ptr<task_network> network_by(const server_def& def, std::unique_ptr<transport> carrier,
-                                                     const task_system& run) {
-  if (cluster_nodes(def).shards == 0) return std::make_shared<transport_ranks>(def, std::move(carrier), run);
-  return std::make_shared<remote_network>(def, std::move(carrier), run);
+                                                     const task_system& run, double connect_secs) {
+  if (cluster_nodes(def).shards == 0)
+    return std::make_shared<transport_ranks>(def, std::move(carrier), run, rank_options{.connect_secs = connect_secs});
+  remote_options o;
+  o.connect_secs = connect_secs;
+  return std::make_shared<remote_network>(def, std::move(carrier), run, o);
 }
 
 // ---- programs

@@ -28,9 +28,9 @@
 namespace gradus::inline GRADUS_BUILD::detail {
 
 struct rank_options {
-  double connect_secs = 7200;  // a rank waits so long for the others at the beginning, as TensorFlow's sessions do
-  double silence_secs = 30;    // silence of a rank, later
-  double retry_secs = 1;       // between two heartbeats; frames that are not acknowledged are sent again with them
+  double connect_secs = connect_secs_of_sessions;  // a rank waits so long for the others at the beginning
+  double silence_secs = 30;                        // silence of a rank, later
+  double retry_secs = 1;  // between two heartbeats; frames that are not acknowledged are sent again with them
   double close_secs = 5;
   // Bound of the data of one rank that this rank does not wait for yet. More ends the cluster.
   std::uint64_t early_bytes = std::uint64_t{4} << 30;
