@@ -80,7 +80,10 @@ public:
     }
     to->came(as, frame);
   }
-  std::string problem(std::uint32_t) const override { return {}; }
+  std::string problem(std::uint32_t node) const override {
+    const std::lock_guard lock(mutex_);
+    return links_.contains(node) ? "" : "is not connected";
+  }
   detail::transport_counts counts() const override { return counts_; }
   detail::wire_limits limits() const override { return limits_; }
   void close(double) override {

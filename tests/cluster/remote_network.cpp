@@ -9,6 +9,7 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <filesystem>
 #include <functional>
 #include <set>
@@ -39,6 +40,14 @@ void train(server& here, const std::string& dir, int steps, const Policies&... p
   auto t = make_trainer<cluster_models::mlp>(connected{here}, clip_by_global_norm{0.5},
                                              exponential_moving_average{.decay = 0.9}, policies..., config_of(dir));
   t.train(data.batches(12).shard(here.workers(), here.worker()), {.max_steps = steps});
+}
+// A task that is started again, and does not wait for ever for tasks that are gone.
+std::unique_ptr<server> started_again(hub& h, const char* name, const server_def& def) {
+  detail::remote_options o;
+  o.connect_secs = 20;
+  const looped by{&h, name};
+  return std::make_unique<server>(def, std::make_shared<detail::remote_network>(def, by.make({}), task_system(), o),
+                                  task_system());
 }
 }  // namespace
 
@@ -86,7 +95,7 @@ TEST_CASE("a worker whose round takes many times its patience says so, and keeps
       o.patience = 20 * detail::one_millisecond;
       o.log = [&](std::string_view line) {
         lines.emplace_back(line);
-        ++reports, reports.notify_all();
+        if (line.find("for the token") != line.npos) ++reports, reports.notify_all();
       };
     }
     server here(def, std::make_shared<detail::remote_network>(def, by.make({}), task_system(), o), task_system());
@@ -125,13 +134,21 @@ TEST_CASE("a worker that waits for its round ends where its server is stopped, a
   std::mutex mutex;
   std::vector<server*> parameter_servers;
   std::atomic<int> ended = 0;  // workers
+  std::atomic<bool> are_stopped = false;
   const auto said = run_tasks(two_by_two, h, [&](server& made) {
     const server_def def = made.def();
     if (made.is_ps()) {
       const std::unique_lock lock(mutex);
       parameter_servers.push_back(&made);
     }
-    if (made.is_ps()) return made.join();
+    struct stays {  // until it was stopped, although it hears before that the other one has ended
+      std::atomic<bool>& are_stopped;
+      ~stays() { are_stopped.wait(false); }
+    };
+    if (made.is_ps()) {
+      const stays here{are_stopped};
+      return made.join();
+    }
     const looped by{&h, text("w", def.task_index)};
     detail::remote_options o;
     server* waiting = nullptr;
@@ -148,6 +165,7 @@ TEST_CASE("a worker that waits for its round ends where its server is stopped, a
       if (++ended == 2) {
         const std::unique_lock lock(mutex);
         for (server* s : parameter_servers) s->stop();
+        are_stopped = true, are_stopped.notify_all();
       }
       ended.notify_all();
     };
@@ -444,9 +462,9 @@ TEST_CASE("a parameter server that is killed as the cluster ends, and is started
       for (int n = ended; n < 2; n = ended) ended.wait(n);
       if (is_over) return;
       is_back = true;
-      server again(looped{&h, "ps1"}, here.def());
-      again.join();
-      CHECK(again.is_running());
+      const auto again = started_again(h, "ps1", here.def());
+      again->join();
+      CHECK(again->is_running());
       return;
     }
     {
@@ -463,6 +481,123 @@ TEST_CASE("a parameter server that is killed as the cluster ends, and is started
     CHECK(what == "");
   }
   CHECK(is_over);
+}
+
+// Parameter server 0 waits for it, since it had not heard of the end.
+TEST_CASE("a worker that is killed as the cluster ends, and is started again, hears of the end") {
+  hub h;
+  std::atomic<int> ended = 0;  // the other tasks but parameter server 0
+  std::atomic<bool> waits = false, is_dead = false, is_back = false, is_over = false;
+  h.saw = [&](std::span<const std::byte> frame) {
+    detail::message_decoder decoder;
+    const detail::message_head head = decoder.decode(frame).head;
+    if (head.kind == detail::message_kind::leave && head.sender == 3 && head.about == 1)
+      waits = true, waits.notify_all();
+  };
+  const auto train_ten = [](server& here, const auto& behind) {
+    const points data;
+    auto t = make_trainer<cluster_models::mlp>(connected{here}, adam{.rate = 0.01}, run_config{});
+    t.train(data.batches(12).shard(2, here.worker()), {.max_steps = 10});
+    behind();
+  };
+  const auto said = run_tasks(two_by_two, h, [&](server& here) {
+    const bool is_first = here.def().task_index == 0;
+    if (here.is_ps()) {
+      here.join();
+      if (!is_first) return ++ended, ended.notify_all();
+      CHECK(is_back);  // it has waited
+      is_over = true;
+      return;
+    }
+    if (is_first) {
+      train_ten(here, [&] { is_dead.wait(false); });
+      here.finish();
+      return ++ended, ended.notify_all();
+    }
+    train_ten(here, [] {});
+    std::thread dies([&] {
+      waits.wait(false);
+      h.cut("worker1");
+      here.stop();
+    });
+    CHECK_THROWS_AS(here.finish(), error);
+    dies.join();
+    is_dead = true, is_dead.notify_all();
+    for (int n = ended; n < 2; n = ended) ended.wait(n);
+    if (is_over) return;
+    is_back = true;
+    const auto again = started_again(h, "worker1", here.def());
+    train_ten(*again, [] {});
+    again->finish();
+  });
+  for (const auto& [task, what] : said) {
+    CAPTURE(task);
+    CHECK(what == "");
+  }
+  CHECK(is_over);
+}
+
+TEST_CASE("a task that is started when those are not there for whom it waits ends in its time, and names them") {
+  const cluster_spec all{{"ps", {"p0"}}, {"worker", {"w0", "w1"}}};
+  const temp_dir place;
+  hub h;
+  std::vector<std::string> lines;
+  const auto task = [&](const char* job, int index, double secs) {
+    const server_def def{.cluster = all, .job_name = job, .task_index = index};
+    const looped by{&h, text(job, index)};
+    detail::remote_options o{.patience = detail::one_millisecond, .heartbeat = detail::one_millisecond};
+    o.connect_secs = secs;
+    o.log = [&](std::string_view line) { lines.emplace_back(line); };
+    return std::make_unique<server>(def, std::make_shared<detail::remote_network>(def, by.make({}), task_system(), o),
+                                    task_system());
+  };
+  const auto train_to = [&](int steps, const auto&... connection) {
+    const points data;
+    auto t = make_trainer<cluster_models::mlp>(connection..., adam{.rate = 0.01}, config_of(place / "run"));
+    t.train(data.batches(12).shard(2, 0), {.max_steps = steps});
+    return t.global_step();
+  };
+  constexpr double soon = 0.05;
+  {
+    const auto p0 = task("ps", 0, soon);
+    const std::string said = message_of(status::deadline_exceeded, [&] { p0->join(); });
+    CHECK(says(said, "ps 0 has ended: it has waited for a worker for 0.05"));
+    CHECK(says(said, " s, since "));
+    CHECK(says(said, "if the last step is saved, the run is complete"));
+  }
+  {
+    const auto w1 = task("worker", 1, soon);
+    const std::string said = message_of(status::deadline_exceeded, [&] { train_to(5, connected{*w1}); });
+    CHECK(says(said, "worker 1 waited for ps 0 at p0 for 0.05"));
+    CHECK(says(said, "; ps 0: is not connected; if the last step is saved, the run is complete"));
+    CHECK(lines.size() >= 3);
+    for (const std::string& line : lines) CHECK(says(line, "worker 1 has waited for ps 0 at p0 for 0.0"));
+  }
+  {
+    const auto p0 = task("ps", 0, 60);
+    std::thread serves([&] { p0->join(); });
+    const auto w1 = task("worker", 1, soon);
+    CHECK(says(message_of(status::deadline_exceeded, [&] { train_to(5, connected{*w1}); }),
+               "it has waited for the run to begin, by worker 0, for 0.05"));
+    p0->stop();
+    serves.join();
+  }
+  // The time is that of the configuration.
+  ::setenv("TF_CONFIG", R"({"cluster": {"ps": ["p0:1"], "chief": ["c0:1"]}, "task": {"type": "ps", "index": 0}})", 1);
+  const auto config = run_config::from_environment({.session_creation_timeout_secs = soon});
+  ::unsetenv("TF_CONFIG");
+  {
+    const server p0(looped{&h, "ps0"}, config);
+    CHECK(says(message_of(status::deadline_exceeded, [&] { p0.join(); }), "it has waited for a worker for "));
+  }
+  // A chief whose last step is saved has nothing to wait for.
+  CHECK(train_to(5) == 5);
+  const auto w0 = task("worker", 0, soon);
+  CHECK(train_to(5, connected{*w0}) == 5);
+  w0->finish();
+  const auto again = task("worker", 0, soon);
+  CHECK(
+      says(message_of(status::deadline_exceeded, [&] { train_to(6, connected{*again}); }), "worker 0 waited for ps 0"));
 }
 
 TEST_CASE("whose cluster differs is refused, and both are shown") {

@@ -235,8 +235,37 @@ TEST_CASE("parameter servers are what these workers have not; ranks that do not 
   const server_def apart{.cluster = {{"worker", {"x0", "w1"}}}, .job_name = "worker", .task_index = 0};
   detail::transport_ranks impatient(apart, losing{{&h, "x0"}, 0}.make({}), {},
                                     {.connect_secs = 0.02, .retry_secs = 0.01});
-  const std::string said = message_of(status::aborted, [&] { static_cast<void>(impatient.all_take_part(true)); });
+  const std::string said =
+      message_of(status::deadline_exceeded, [&] { static_cast<void>(impatient.all_take_part(true)); });
   CHECK(says(said, "worker 1 at w1 has not come for 0.02 s"));
+}
+
+// As where it was killed after all others had ended, and before it had ended itself.
+TEST_CASE("a chief that is started again when the last step is saved, and nobody else, ends without an error") {
+  const temp_dir place;
+  const auto train_alone = [&](std::int64_t steps, const auto&... more) {
+    const points data;
+    auto t = make(place / "run", more...);
+    t.train(data.batches(4).shard(2, 0), {.max_steps = steps});
+    CHECK(t.global_step() == steps);
+  };
+  train_alone(5);
+  const auto task = [](hub& h) {
+    const server_def def{.cluster = {{"worker", {"w0", "w1"}}}, .job_name = "worker", .task_index = 0};
+    const losing by{{&h, "w0"}, 0};
+    const detail::rank_options o{.connect_secs = 0.02, .retry_secs = 0.01};
+    return std::make_unique<server>(def, std::make_shared<detail::transport_ranks>(def, by.make({}), task_system(), o),
+                                    task_system());
+  };
+  hub h;
+  {
+    const auto chief = task(h);
+    train_alone(5, connected{*chief}, all_reduce{});
+    chief->finish();
+  }
+  const auto chief = task(h);
+  CHECK(says(message_of(status::deadline_exceeded, [&] { train_alone(6, connected{*chief}, all_reduce{}); }),
+             "worker 1 at w1 has not come for 0.02 s"));
 }
 
 TEST_CASE("a rank that fails between two steps has not ended its part: who begins a step, or waits for it, is told") {

@@ -8,8 +8,8 @@
 //   --threads    without TF_CONFIG: two workers and a parameter server as threads
 //   --quick      silent tasks are taken for dead, and silent connections are given up, after about a second
 //
-// It says "trained" when it has made its steps, and leaves the cluster when DIR/gate, if it is there (a pipe), has a
-// writer.
+// It says "trained" when it has made its steps, and leaves the cluster when DIR/gate and DIR/gate-JOB, if they are
+// there (pipes), have a writer. Then it says "left", and waits for the others.
 #include <gradus/cluster/connected.hpp>
 #include <gradus/cluster/local_cluster.hpp>
 #include <gradus/cluster/recovery.hpp>
@@ -61,6 +61,11 @@ struct words {
   bool has_logs = false, are_threads = false, is_quick = false;
 };
 
+void say(const char* what) {
+  std::printf("%s\n", what);
+  std::fflush(stdout);
+}
+
 template <class... Policies>
 void train_by(const server& here, const connected& connection, const words& w, const run_config& config,
               const Policies&... policies) {
@@ -68,9 +73,9 @@ void train_by(const server& here, const connected& connection, const words& w, c
   auto t = make_trainer<model>(connection, sync_replicas{}, adam{.rate = 0.01}, clip_by_global_norm{0.5},
                                exponential_moving_average{.decay = 0.9}, config, policies...);
   t.train(data.batches(round_batch / here.workers()).shard(here.workers(), here.worker()), {.max_steps = w.steps});
-  std::printf("trained\n");
-  std::fflush(stdout);
-  if (const int gate = ::open(join_path(w.dir, "gate").c_str(), O_RDONLY); gate >= 0) ::close(gate);
+  say("trained");
+  for (const std::string& gate : {std::string("gate"), text("gate-", here.def().job_name)})
+    if (const int g = ::open(join_path(w.dir, gate).c_str(), O_RDONLY); g >= 0) ::close(g);
 }
 void train(const server& here, const connected& connection, const words& w, const run_config& config) {
   if (w.has_logs)
@@ -93,6 +98,7 @@ void run(const words& w) {
   const auto here = rerouted::task_of(config, w.is_quick);
   if (here->is_ps()) return here->join();
   train(*here, connected{*here, fixed_size_partitioner{.shards = std::max(here->shards(), 1)}}, w, config);
+  say("left");
   here->finish();
 }
 

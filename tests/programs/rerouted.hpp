@@ -1,5 +1,7 @@
 // A task of a cluster over gRPC that may take other ways to the others than TF_CONFIG says: GRADUS_ROUTES has words
 // FROM=TO, and where this task would connect to FROM, it connects to TO. There a test parts them and joins them again.
+// GRADUS_CERTIFICATES is a folder of certificates (scripts/certificates.sh): then it shows that of its role, and
+// expects them. GRADUS_CONNECT_SECS is how long it waits for the others to be there.
 #pragma once
 #include <gradus/cluster/grpc.hpp>
 #include <gradus/cluster/remote_network.hpp>
@@ -50,6 +52,8 @@ inline std::unique_ptr<server> task_of(const run_config& config, bool is_quick) 
   const task_system tasks;
   gradus::grpc by;
   detail::remote_options o;
+  if (const char* const folder = std::getenv("GRADUS_CERTIFICATES")) by.security = mtls{folder, config.task_type()};
+  if (const char* const secs = std::getenv("GRADUS_CONNECT_SECS")) o.connect_secs = std::atof(secs);
   if (is_quick) {
     by.keepalive_secs = by.handshake_secs = 1;
     o.heartbeat = 100 * detail::one_millisecond;

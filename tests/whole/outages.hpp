@@ -27,7 +27,8 @@ struct outage {
 
 class network {
 public:
-  network() {
+  // With a folder of certificates the tasks have them.
+  explicit network(std::string certificates = {}) : certificates_(std::move(certificates)) {
     for (const auto& [task, to] : from_to) by_.push_back(std::make_unique<relay>(ports_[to]));
   }
   // The tasks whose ways these are.
@@ -37,7 +38,9 @@ public:
               for (std::size_t w = 0; w < by_.size(); ++w)
                 if (from_to[w].first == task)
                   routes += text("localhost:", ports_[from_to[w].second], "=localhost:", by_[w]->port(), ' ');
-              return std::vector<std::string>{routes};
+              std::vector<std::string> lines{routes};
+              if (!certificates_.empty()) lines.push_back("GRADUS_CERTIFICATES=" + certificates_);
+              return lines;
             }};
   }
   void close(const outage& o) { set(o, o.closed); }
@@ -48,15 +51,23 @@ public:
     for (const std::size_t w : o.ways) n += by_[w]->passed();
     return n;
   }
+  // How many connections were torn or halved.
+  std::uint64_t broken() const {
+    std::uint64_t n = 0;
+    for (const auto& w : by_) n += w->broken();
+    return n;
+  }
+  // Each way is used, with certificates by TLS and otherwise without.
   bool is_used() const {
     for (const auto& w : by_)
-      if (w->passed() == 0) return false;
+      if (w->passed() == 0 || (w->encrypted() != 0) != !certificates_.empty()) return false;
     return true;
   }
 
 private:
   static inline const std::pair<std::string, std::size_t> from_to[] = {
       {"chief 0", 0}, {"chief 0", 1}, {"worker 0", 0}, {"worker 0", 1}, {"ps 1", 0}};
+  std::string certificates_;
   std::vector<int> ports_{processes::free_port(), processes::free_port()};
   std::vector<std::unique_ptr<relay>> by_;
 

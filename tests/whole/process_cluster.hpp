@@ -95,6 +95,13 @@ public:
   bool stop(const std::string& task) { return running_.at(task)->signal(SIGSTOP); }
   bool go_on(const std::string& task) { return running_.at(task)->signal(SIGCONT); }
   bool is_running(const std::string& task) { return !running_.at(task)->ended(); }
+  // Starts one that has ended.
+  void start_again(const std::string& task) {
+    REQUIRE(!is_running(task));
+    start(task);
+  }
+  // Whether one that has ended did so without an error.
+  bool succeeded(const std::string& task) { return running_.at(task)->succeeded(); }
   std::string output(const std::string& task) const { return outputs_ + "-" + task; }
   // How often a task ended with an error of its own, and was started again.
   int errors() const { return errors_; }

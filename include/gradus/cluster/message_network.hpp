@@ -43,6 +43,9 @@ public:
   // Returns whether a parameter server that begins again does so with new processes of all workers, so that workers
   // that had left may join again.
   virtual bool workers_begin_anew() const { return false; }
+  // Returns true if the cluster has ended without an error, and this process has not taken part: its task had done its
+  // part before it was started again.
+  virtual bool is_over() const { return false; }
   // Returns true if the run is repeated (replay_network.hpp). Its order is known then: nothing is logged, and `decides`
   // is set to what a replay needs. Raises failed_precondition for a parameter server of another run than the one that
   // is repeated.

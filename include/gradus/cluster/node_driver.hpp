@@ -225,13 +225,16 @@ public:
 
   // The functions below raise `aborted` if the cluster ends meanwhile.
   void start();
-  // Returns the step to compute a gradient at; its values have been passed to the callback.
+  // Returns the step to compute a gradient at; its values have been passed to the callback. If the network is over, it
+  // is the step of this worker, which keeps its values, and every push is over.
   std::uint64_t wait_for_step();
   // Returns, after wait_for_step, the least order of these values, which the worker's pushes have as well. Without
   // rounds it is the step of the gradient, so that what depends on the step can be repeated.
-  std::uint64_t values_from() const { return half_.values_from(); }
+  std::uint64_t values_from() const { return is_over_ ? step_ : half_.values_from(); }
   // Sends a piece of the gradient that is being computed. Its memory is only read during the call.
-  void send_ahead(std::uint32_t shard, std::span<const wire_slice> piece) { half_.send_ahead(shard, piece); }
+  void send_ahead(std::uint32_t shard, std::span<const wire_slice> piece) {
+    if (!is_over_) half_.send_ahead(shard, piece);
+  }
   // Pushes a gradient. The memory of the parts must not change until wait_for_step has returned, or wait_for_push has
   // returned lost or over. `rest` has the parts that were not sent ahead.
   void push(std::span<const std::vector<wire_slice>> parts, std::span<const std::vector<wire_slice>> rest = {});
@@ -254,6 +257,7 @@ private:
   std::uint64_t step_ = 0, fetched_ = 0;
   push_fate fate_ = push_fate::lost;
   bool computes_ = false, is_concluded_ = false, is_fetched_ = false;
+  bool is_over_ = false;
 
   template <class Done>
   void pump(Done done) {
@@ -269,6 +273,12 @@ private:
       const bool any = network_->inbox(me_).take([this](const protocol_message& m) { receive(m); }, half_.next());
       if (!any && network_->inbox(me_).is_closed()) {
         if (done()) break;
+        if (network_->is_over()) {
+          told_->state(step_);
+          fate_ = push_fate::over;
+          is_over_ = computes_ = true;
+          break;
+        }
         network_->check(waited(since));
       }
       if (network_->now() >= half_.next()) half_.advance(network_->now());

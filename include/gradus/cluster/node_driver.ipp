@@ -68,8 +68,8 @@ GRADUS_BODY std::uint64_t worker_node::wait_for_step() {
 
 GRADUS_BODY void worker_node::push(std::span<const std::vector<wire_slice>> parts,
                                    std::span<const std::vector<wire_slice>> rest) {
-  computes_ = is_concluded_ = false;
-  half_.push(parts, network_->now(), rest);
+  computes_ = is_concluded_ = is_over_;
+  if (!is_over_) half_.push(parts, network_->now(), rest);
 }
 
 GRADUS_BODY std::string worker_node::waited(nanos since) const {
@@ -84,7 +84,7 @@ GRADUS_BODY push_fate worker_node::wait_for_push() {
 }
 
 GRADUS_BODY std::uint64_t worker_node::fetch() {
-  for (is_fetched_ = false; !is_fetched_;) {  // repeated if it had to join again
+  for (is_fetched_ = is_over_, fetched_ = is_over_ ? step_ : 0; !is_fetched_;) {  // repeated if it had to join again
     computes_ = false;
     half_.fetch(network_->now());
     pump([this] { return is_fetched_ || computes_; });

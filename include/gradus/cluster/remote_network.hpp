@@ -34,7 +34,9 @@ struct remote_options {
   nanos retry = 1'000 * one_millisecond, retry_most = 2'000 * one_millisecond, patience = 30'000 * one_millisecond;
   nanos heartbeat = 1'000 * one_millisecond;
   std::function<void(std::string_view line)> log = nullptr;  // gets the waits that take long; default: stderr
-  double connect_secs = 7200;  // the time that a worker waits for its parameter servers, as TensorFlow's sessions do
+  // The time that a task waits for those without which it cannot begin, as TensorFlow's sessions do: a worker for its
+  // parameter servers and for the chief, a parameter server for a worker.
+  double connect_secs = connect_secs_of_sessions;
   double close_secs = 5;
   // The time that parameter server 0 waits, when the cluster has ended, until all others that end then have heard of
   // it.
@@ -66,6 +68,7 @@ public:
   std::size_t piece_bytes() const override { return std::size_t{256} << 10; }
   void end() override;
   void check(const std::string& waited) const override;
+  bool is_over() const override;
   membership_options members(nanos transit) override;
   std::uint64_t process_of(std::uint32_t) const override { return boot_; }
   worker_options patience(worker_options o) const override;
@@ -94,8 +97,11 @@ private:
   offered_program program_;
   bool ended_ = false, is_stopped_ = false;
   std::string why_;                // empty: it has ended without an error
+  status kind_ = status::aborted;  // of that error
   std::uint64_t incarnation_ = 0;  // with which this worker has joined; 0: none
   bool has_left_ = false;
+  bool has_begun_ = false;  // this worker has had a step of the run
+  nanos waits_since_ = 0;   // for the run to begin, or, as a parameter server, for a worker
   std::uint64_t refused_ = 0;
   nanos dead_after_;                     // until a silent worker is taken for dead
   std::vector<cluster_member> members_;  // the last answer of parameter server 0
@@ -109,9 +115,10 @@ private:
 
   bool is_ps() const { return nodes_.me < nodes_.shards; }
   void connect(std::uint32_t node, const task_hello& h);
-  void close(const std::string& why);
+  void close(const std::string& why, status kind = status::aborted);
   std::string last_words();
   void beat();
+  std::string waits_in_vain();
   std::vector<cluster_member> members_here();  // under the mutex
   bool another_trains();
   void tell_members(std::uint32_t node);
@@ -120,7 +127,11 @@ private:
   shard_program program_of(const task_hello& h) const;
   void see_boot(std::uint32_t node, std::uint64_t boot);
   std::string not_welcome() const;  // under the mutex
-  std::string problems() const;     // which keep this worker from its parameter servers, as the end of a sentence
+  void say_line(const std::string& line) const;
+  void start_beating();
+  double secs_since(nanos since) const;
+  std::string waits_for(nanos since) const;  // how long, and since when, as the end of a sentence
+  std::string problems() const;  // which keep this worker from its parameter servers, as the end of a sentence
 
   transport_greeting greeted(std::span<const std::byte> hello, const transport_peer& from) override;
   void welcomed(std::uint32_t node, std::span<const std::byte> answer) override;

@@ -19,6 +19,10 @@ inline constexpr std::uint64_t says_goodbye = 1, says_gone = 2, waits_for_end = 
 // The request for the list of members, to parameter server 0 in such a hello, and the answer in one.
 inline constexpr std::uint64_t asks_members = 3, tells_members = 4;
 
+// What may have happened where nobody is there, as the end of an error.
+inline constexpr std::string_view lonely =
+    "; if the last step is saved, the run is complete, and this task need not be started again";
+
 // Returns whether a message of this kind needs the chief's certificate: only the chief's task may begin and save.
 constexpr bool is_of_chief(message_kind k) {
   return k == message_kind::begin || k == message_kind::start || k == message_kind::hold ||
@@ -66,9 +70,12 @@ GRADUS_BODY void remote_network::connect(std::uint32_t node, const task_hello& h
 }
 
 GRADUS_BODY std::shared_ptr<task_network> network_by(const server_def& def, std::unique_ptr<transport> carrier,
-                                                     const task_system& run) {
-  if (cluster_nodes(def).shards == 0) return std::make_shared<transport_ranks>(def, std::move(carrier), run);
-  return std::make_shared<remote_network>(def, std::move(carrier), run);
+                                                     const task_system& run, double connect_secs) {
+  if (cluster_nodes(def).shards == 0)
+    return std::make_shared<transport_ranks>(def, std::move(carrier), run, rank_options{.connect_secs = connect_secs});
+  remote_options o;
+  o.connect_secs = connect_secs;
+  return std::make_shared<remote_network>(def, std::move(carrier), run, o);
 }
 
 // ---- programs
@@ -83,19 +90,32 @@ GRADUS_BODY void remote_network::offer(shard_program program, const std::string&
   program_.offer(std::move(program), task);
   for (std::uint32_t k = 0; k < shape_.shards; ++k) connect(k, h);
   const nanos since = now();
-  std::string missing;
-  {
+  std::string waited;
+  for (double patience = static_cast<double>(o_.patience) / 1e9, said = 0;; patience *= 2) {
     std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, o_.connect_secs, [&] { return ended_ || not_welcome().empty(); });
-    missing = not_welcome();
+    said = std::min(said + patience, o_.connect_secs);
+    const bool is_done =
+        changed_.wait_for(lock, said - secs_since(since), [&] { return ended_ || not_welcome().empty(); });
+    const std::string missing = not_welcome();
+    waited = text("waited for ", missing.empty() ? "its parameter servers" : missing, waits_for(since));
+    if (is_done) break;
+    lock.unlock();
+    if (said == o_.connect_secs) raise(status::deadline_exceeded, text(nodes_.task, " ", waited, problems(), lonely));
+    say_line(text(nodes_.task, " has ", waited, problems()));
   }
-  const std::string waited = text("waited for ", missing, " for ", static_cast<double>(now() - since) / 1e9, " s");
+  if (is_over()) return say_line(text("the cluster has ended; ", nodes_.task, " had done its part before"));
   check(waited);
-  if (!missing.empty()) {
-    raise(status::deadline_exceeded, text(nodes_.task, " ", waited, problems()));
-  }
-  if (beats_.joinable()) return;  // of another trainer of this process: heartbeats go on until the cluster ends
-  beats_ = tasks_.start("a worker's heartbeat", "give the process one more thread", [this] { beat(); });
+  start_beating();
+}
+// Heartbeats go on until the cluster ends, also for another trainer of this process.
+GRADUS_BODY void remote_network::start_beating() {
+  if (beats_.joinable()) return;
+  waits_since_ = now();
+  beats_ = tasks_.start("heartbeats of a task", "give the process one more thread", [this] { beat(); });
+}
+GRADUS_BODY double remote_network::secs_since(nanos since) const { return static_cast<double>(now() - since) / 1e9; }
+GRADUS_BODY std::string remote_network::waits_for(nanos since) const {
+  return text(" for ", secs_since(since), " s, since ", static_cast<double>(since) / 1e9, " s");
 }
 GRADUS_BODY std::string remote_network::problems() const {
   std::string why;
@@ -122,6 +142,7 @@ GRADUS_BODY shard_program remote_network::program_of(const task_hello& h) const 
 }
 
 GRADUS_BODY void remote_network::serve(std::uint32_t shard) {
+  start_beating();
   try {
     program_.serve(*this, shard);
   } catch (...) {
@@ -131,7 +152,7 @@ GRADUS_BODY void remote_network::serve(std::uint32_t shard) {
   }
   const std::string why = last_words();
   carrier_->close(o_.close_secs);
-  if (!why.empty()) raise(status::aborted, text(nodes_.task, " has ended: ", why));
+  if (!why.empty()) raise(kind_, text(nodes_.task, " has ended: ", why));
 }
 
 // Tells the others how this parameter server has ended, and returns the reason. If it is number 0, it waits until all
@@ -184,12 +205,27 @@ GRADUS_BODY void remote_network::beat() {
   for (;;) {
     changed_.wait_for(lock, static_cast<double>(o_.heartbeat) / 1e9, [&] { return ended_; });
     if (ended_) return;
-    const std::uint64_t joined = has_left_ ? 0 : incarnation_;
-    if (joined == 0) continue;
+    const std::uint64_t joined = is_ps() || has_left_ ? 0 : incarnation_;
     lock.unlock();
-    post({message_kind::heartbeat, nodes_.me, cluster_shape::decider, joined, 0, 0, {}, {}});
+    if (joined != 0) post({message_kind::heartbeat, nodes_.me, cluster_shape::decider, joined, 0, 0, {}, {}});
+    if (const std::string why = waits_in_vain(); !why.empty()) return close(why, status::deadline_exceeded);
     lock.lock();
   }
+}
+// Returns the wait that has lasted for too long: of a parameter server to which no worker is connected, or of a worker
+// for a run that the chief does not begin. Once a run has begun, no wait of a worker ends by time. Empty: there is
+// none.
+GRADUS_BODY std::string remote_network::waits_in_vain() {
+  bool is_worker_there = false;
+  for (std::uint32_t k = shape_.shards; is_ps() && k < nodes_.names.size(); ++k)
+    is_worker_there = is_worker_there || carrier_->problem(k).empty();
+  const std::lock_guard lock(mutex_);
+  const bool waits = is_ps() ? !is_worker_there : incarnation_ != 0 && !has_left_ && !has_begun_;
+  if (!waits) waits_since_ = now();
+  if (secs_since(waits_since_) < o_.connect_secs) return {};
+  return text("it has waited for ",
+              is_ps() ? std::string("a worker") : text("the run to begin, by ", nodes_.names[shape_.shards], ','),
+              waits_for(waits_since_), lonely);
 }
 GRADUS_BODY worker_options remote_network::patience(worker_options o) const {
   o.retry = o_.retry, o.retry_most = o_.retry_most, o.patience = o_.patience, o.heartbeat = o_.heartbeat;
@@ -201,17 +237,20 @@ GRADUS_BODY void remote_network::report(const std::string& wait) {
       text(wait, why.empty() ? "; its parameter servers are connected: another worker's step may take long, "
                                "or a worker may be missing"
                              : why);
+  say_line(line);
+}
+GRADUS_BODY void remote_network::say_line(const std::string& line) const {
   if (o_.log) return o_.log(line);
   std::fprintf(stderr, "gradus: %s\n", line.c_str());
 }
 
 // ---- the end
 
-GRADUS_BODY void remote_network::close(const std::string& why) {
+GRADUS_BODY void remote_network::close(const std::string& why, status kind) {
   {
     const std::lock_guard lock(mutex_);
     if (std::exchange(ended_, true)) return;
-    why_ = why;
+    why_ = why, kind_ = kind;
     changed_.notify_all();
   }
   program_.end();
@@ -265,11 +304,15 @@ GRADUS_BODY void remote_network::tell_all(std::uint64_t about, const std::string
   for (std::uint32_t k = 0; k < nodes_.names.size(); ++k)
     if (k != nodes_.me) say(k, about, std::span(&reason, why.empty() ? 0 : 1));
 }
+GRADUS_BODY bool remote_network::is_over() const {
+  const std::lock_guard lock(mutex_);
+  return ended_ && why_.empty() && !has_begun_;
+}
 GRADUS_BODY void remote_network::check(const std::string& waited) const {
   const std::lock_guard lock(mutex_);
   if (!ended_) return;
-  raise(status::aborted, text("the cluster has ended, while this worker ", waited, ": ",
-                              why_.empty() ? std::string("all other workers have left") : why_));
+  raise(kind_, text("the cluster has ended, while this worker ", waited, ": ",
+                    why_.empty() ? std::string("all other workers have left") : why_));
 }
 // ---- members
 
@@ -321,7 +364,9 @@ GRADUS_BODY void remote_network::see_boot(std::uint32_t node, std::uint64_t boot
   {
     const std::lock_guard lock(mutex_);
     const std::uint64_t before = peers_[node].meet(boot, tasks_.elapsed());
-    if (before != boot) peers_[node].has_left = false, peers_[node].is_waited_for = node < shape_.shards;
+    // A worker that comes when all have left had done its part: it hears so, and has to answer, as all that are new.
+    const bool has_to_hear = node < shape_.shards || (ended_ && why_.empty());
+    if (before != boot) peers_[node].has_left = false, peers_[node].is_waited_for = has_to_hear;
     is_lost = node < shape_.shards && before != 0 && before != boot && program_.is_there() && !program_.survives();
   }
   if (is_lost)
@@ -365,7 +410,8 @@ GRADUS_BODY void remote_network::came(std::uint32_t node, const received_frame& 
     is_refused = is_of_chief(m.kind) && p.role == "worker";
     if (is_refused) ++refused_;
     if (m.kind == message_kind::leave) p.has_left = true, p.is_waited_for = m.about == waits_for_end;
-    if (m.kind == message_kind::join) p.has_left = p.is_waited_for = false;
+    if (m.kind == message_kind::join) p.has_left = false, p.is_waited_for = p.is_waited_for && ended_;
+    if (m.kind == message_kind::token) has_begun_ = true;
     if (m.kind == message_kind::hello && (m.about == says_goodbye || m.about == says_gone))
       p.has_left = true, p.is_waited_for = false, changed_.notify_all();
   }

@@ -76,8 +76,18 @@ server_def task_of(const cluster_spec& cluster, const std::string& job, int inde
                    const or_none<std::string>& wanted);
 // Returns whether its task trains together with others.
 bool is_cluster(const server_def& def);
+// `connect_secs` is how long the task waits for those without which it cannot begin.
 std::shared_ptr<task_network> network_by(const server_def& def, std::unique_ptr<transport> carrier,
-                                         const task_system& run);
+                                         const task_system& run, double connect_secs);
+inline constexpr double connect_secs_of_sessions = 7200;  // TensorFlow's
+// Returns the time that a configuration gives; for `none`, a time without an end.
+template <class Config>
+double connect_secs_of(const Config& config) {
+  if constexpr (requires { config.session_creation_timeout_secs.has_value(); })
+    return config.session_creation_timeout_secs.has_value() ? config.session_creation_timeout_secs.value() : 1e9;
+  else
+    return connect_secs_of_sessions;
+}
 }  // namespace detail
 
 class server {
@@ -93,19 +103,16 @@ public:
   // now on. Also raises unavailable for a port that is in use, and the other errors of the transport.
   template <transport_policy Transport>
   server(const Transport& by, server_def def, const task_system& run = {})
-      : server(detail::with_protocol(std::move(def), Transport::protocol), nullptr, run) {
-    make_transport_ = [by, run] { return by.make(run); };
-    if (detail::is_cluster(def_)) network_ = detail::network_by(def_, make_transport_(), run);
-  }
+      : server(by, std::move(def), run, detail::connect_secs_of_sessions) {}
   // The task that a configuration names, such as gradus::run_config::from_environment(). A task without a cluster in
-  // its configuration is alone, and so is an evaluator. Also raises invalid_argument for a configuration with another
-  // protocol.
+  // its configuration is alone, and so is an evaluator. Its session_creation_timeout_secs is how long the task waits
+  // for a run to begin. Also raises invalid_argument for a configuration with another protocol.
   template <transport_policy Transport, task_configuration Config>
   server(const Transport& by, const Config& config, const task_system& run = {})
       : server(by,
                detail::task_of(config.cluster_spec(), config.task_type(), config.task_id(), Transport::protocol,
                                config.protocol),
-               run) {}
+               run, detail::connect_secs_of(config)) {}
   server(const server&) = delete;
   // Stops the server.
   ~server();
@@ -129,8 +136,9 @@ public:
   // sessions fail. TensorFlow differs: its servers end with their process.
   void stop();
   // Waits until stop is called. A parameter server of a cluster holds and updates its variables meanwhile, and join
-  // returns when the last worker has left. Raises failed_precondition if the server was never started, since it might
-  // wait for ever.
+  // returns when the last worker has left; over a transport it raises deadline_exceeded if no worker was connected for
+  // two hours, or what session_creation_timeout_secs says. Raises failed_precondition if the server was never started,
+  // since it might wait for ever.
   void join() const;
   // To be called last in a worker's program: announces that this task has done its part, and returns when all others
   // have done theirs. It waits because a process that has ended without an error is not started again, but if a
@@ -188,6 +196,12 @@ private:
   std::shared_ptr<session_resources> resources_;
   mutable std::vector<std::weak_ptr<session_resources>> isolated_;
 
+  template <transport_policy Transport>
+  server(const Transport& by, server_def def, const task_system& run, double connect_secs)
+      : server(detail::with_protocol(std::move(def), Transport::protocol), nullptr, run) {
+    make_transport_ = [by, run] { return by.make(run); };
+    if (detail::is_cluster(def_)) network_ = detail::network_by(def_, make_transport_(), run, connect_secs);
+  }
   std::vector<std::shared_ptr<session_resources>> all_resources() const;  // under the mutex
 };
 

@@ -28,9 +28,9 @@
 namespace gradus::inline GRADUS_BUILD::detail {
 
 struct rank_options {
-  double connect_secs = 7200;  // a rank waits so long for the others at the beginning, as TensorFlow's sessions do
-  double silence_secs = 30;    // silence of a rank, later
-  double retry_secs = 1;       // between two heartbeats; frames that are not acknowledged are sent again with them
+  double connect_secs = connect_secs_of_sessions;  // a rank waits so long for the others at the beginning
+  double silence_secs = 30;                        // silence of a rank, later
+  double retry_secs = 1;  // between two heartbeats; frames that are not acknowledged are sent again with them
   double close_secs = 5;
   // Bound of the data of one rank that this rank does not wait for yet. More ends the cluster.
   std::uint64_t early_bytes = std::uint64_t{4} << 30;
@@ -105,7 +105,8 @@ private:
   std::vector<peer> peers_;
   std::vector<started> started_;
   std::size_t ended_waits_ = 0;
-  std::string why_;  // the reason why the cluster has ended; empty: it has not
+  std::string why_;                // the reason why the cluster has ended; empty: it has not
+  status kind_ = status::aborted;  // deadline_exceeded: a rank has never come
   bool is_closing_ = false, has_left_ = false;
   double since_ = 0;
   int port_ = 0;
@@ -114,7 +115,7 @@ private:
   task_handle beats_;
 
   [[noreturn]] static message_network& refuse_shards();
-  void end(const std::string& why);  // under the mutex
+  void end(const std::string& why, status kind = status::aborted);  // under the mutex
   void meet(std::uint32_t node, std::uint64_t boot);
   void take(started& what);
   void add(std::uint32_t to, says what, std::span<const std::byte> bytes);

@@ -41,8 +41,8 @@ GRADUS_BODY int transport_ranks::share(transport_told* sessions, transport*& car
 
 // ---- waits
 
-GRADUS_BODY void transport_ranks::end(const std::string& why) {
-  if (why_.empty()) why_ = why;
+GRADUS_BODY void transport_ranks::end(const std::string& why, status kind) {
+  if (why_.empty()) why_ = why, kind_ = kind;
   changed_.notify_all();
 }
 GRADUS_BODY void transport_ranks::lose(const std::string& why) {
@@ -59,7 +59,7 @@ GRADUS_BODY std::uint64_t transport_ranks::process_of(std::uint32_t node) {
 }
 GRADUS_BODY void transport_ranks::check(const char* waits_for) const {
   if (!why_.empty())
-    raise(status::aborted, text("the cluster has ended, while ", nodes_.task, " waited for ", waits_for, ": ", why_));
+    raise(kind_, text("the cluster has ended, while ", nodes_.task, " waited for ", waits_for, ": ", why_));
 }
 template <class Ready>
 void transport_ranks::wait_until(std::unique_lock<std::mutex>& lock, const char* waits_for, Ready ready) {
@@ -209,7 +209,8 @@ GRADUS_BODY void transport_ranks::check_silence() {
     const std::string problem = carrier_->problem(k);
     end(text(nodes_.names[k], " at ", nodes_.addresses[k], p.boot == 0 ? " has not come for " : " has been silent for ",
              most, " s", problem.empty() ? "" : ": ", problem,
-             "; start all tasks again: they go on from the last checkpoint"));
+             "; start all tasks again: they go on from the last checkpoint"),
+        p.boot == 0 ? status::deadline_exceeded : status::aborted);
   }
 }
 
@@ -231,6 +232,7 @@ GRADUS_BODY void transport_ranks::server_stopped() {
 GRADUS_BODY void transport_ranks::finish() {
   server_stopped();
   std::unique_lock lock(mutex_);
+  if (kind_ == status::deadline_exceeded) return;  // nobody has come, which the wait of the training has said
   for (std::uint32_t k = 0; k < peers_.size(); ++k)
     if (k != nodes_.me)
       wait_until(lock, text("the end of ", nodes_.names[k]).c_str(), [&] { return peers_[k].has_left; });

@@ -133,7 +133,7 @@ public:
     if constexpr (Composition::warm_starts)
       if (begins) start_warm(steps);
     if constexpr (Composition::in_cluster)  // reading looks at a checkpoint, not at the cluster
-      if (!only_reading) steps.enter();
+      if (!only_reading) enter(steps, last);
     trusted_ = true;
     return found.has_value();
   }
@@ -344,6 +344,16 @@ public:
   }
 
 private:
+  // A chief that is started again when the last step is saved, and all others have ended, waits for them in vain; but
+  // it has nothing to do either, so this is no error.
+  void enter(Steps& steps, std::int64_t last) {
+    try {
+      steps.enter();
+    } catch (const error& e) {
+      if (e.kind() != status::deadline_exceeded || !saves() || saved_step_ < last) throw;
+      warn_of(text(e.what(), ". Step ", saved_step_, " is saved, the last is ", last, ": the run is complete"));
+    }
+  }
   // Calls what may raise the error of a save that was begun before, whose step is then unsaved.
   template <class F>
   decltype(auto) note_failure(F f) {

@@ -96,7 +96,9 @@ struct run_config {
   or_none<distribute_config> experimental_distribute = {};
   // The longest delay of workers, which begin one after another; `none` is 60.
   or_none<std::int64_t> experimental_max_worker_delay_secs = {};
-  or_none<double> session_creation_timeout_secs = 7200;  // how long a worker waits for the chief
+  // How long a task of a cluster of processes waits for a run to begin: a worker for parameter servers and the chief, a
+  // parameter server for a worker. `none`: without an end.
+  or_none<double> session_creation_timeout_secs = 7200;
   // The cluster and task of this process, from TF_CONFIG; null if it is alone. from_environment sets it.
   std::shared_ptr<const detail::run_place> place = {};
 
