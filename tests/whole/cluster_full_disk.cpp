@@ -123,11 +123,7 @@ TEST_CASE("checkpoints of a chief on a disk that is full: the bits of an undistu
   complaints said(dir + "/model");
   fill(disk, 100'000, {is_long() ? 6e5 : 4e6, is_long() ? 60 : 5}, c, said, random, [&](bool) { return c.look(); });
   CHECK(said.all() > 0);
-  // The number of the last draw is the model's own: where the chief could not save behind the last step, and was
-  // started again, it has drawn nothing since its last checkpoint.
-  auto end_of_run = cut_runs::trained(dir), wanted = cut_runs::alone().by_two;
-  for (auto* of : {&end_of_run, &wanted}) CHECK(of->records.erase("random_step int64 []") == 1);
-  CHECK(run_files::difference(end_of_run, wanted) == "");
+  CHECK(run_files::difference(cut_runs::trained(dir), cut_runs::alone().by_two) == "");
   // What could not be saved has left nothing behind.
   std::vector<std::string> names;
   REQUIRE(gradus::posix{}.list(dir + "/model", names) == 0);

@@ -131,7 +131,7 @@ public:
       if (!std::exchange(has_restored_, false)) return;  // the cluster's values are still here
       const std::int64_t before = Alone::global_step();
       gather();
-      return count_behind(before);
+      return go_on_from(before);
     }
     if (node_)
       raise(status::failed_precondition,
@@ -146,7 +146,7 @@ public:
     const std::int64_t before = Alone::global_step();
     node_->start();
     next_step();
-    count_behind(before);
+    go_on_from(before);
     is_in_ = true, has_restored_ = false;
   }
   bool has_entered() const { return is_in_; }
@@ -189,7 +189,9 @@ public:
     return contributions_ != 0 ? Alone::global_step() * contributions_ + next_part() : Alone::global_step();
   }
   // Returns the number by which one process has drawn when the last step was over.
-  std::int64_t last_draw() const { return Alone::global_step() * std::max<std::int64_t>(contributions_, 1) - 1; }
+  std::int64_t last_draw() const {
+    return Alone::global_step() * std::max<std::int64_t>(contributions_, 1) * Alone::parts() - 1;
+  }
   // Leaves the cluster if no step is at work; nothing is done again by the destructor. Without this call it leaves
   // there, unless an exception destroys it.
   void leave() {
@@ -338,7 +340,8 @@ private:
       return {};
     }
   }
-  void count_behind(std::int64_t position) {
+  void go_on_from(std::int64_t position) {
+    if (Alone::global_step() != position) Alone::drew(last_draw());  // else the state is that of this step
     if (contributions_ % here_->workers() == 0)
       behind_ = (Alone::global_step() - position) * (contributions_ / here_->workers());
   }

@@ -13,7 +13,6 @@
 
 #include "../run/graph_update.hpp"
 #include "../run/microbatch.hpp"
-#include "../run/session_state.hpp"
 #include "cluster_stepper.hpp"
 #include "graph_gradients.hpp"
 
@@ -73,7 +72,6 @@ private:
     steps_.stage();
     or_lost([&] { steps_.enter(); });
     steps_.set_all();
-    draw_on();
     has_entered_ = true;
   }
   std::int64_t next_draw() const override { return steps_.next_draw(); }
@@ -103,9 +101,6 @@ private:
     } catch (const aborted& e) {
       throw cluster_is_lost(e.what());
     }
-  }
-  void draw_on() {
-    if (std::int64_t* const last = steps_.last_draw_here()) set_number(*last, steps_.last_draw());
   }
 
   // Operands: the step, the optimizer's own state, then those of every update: the variable, its gradient, the rows of
@@ -138,7 +133,7 @@ private:
   // Operands: the count of steps, and the optimizer's own state.
   void finish(const runnable& r, const bound_call& c) {
     set_count(r.at(r.graph.view.edges[r.at(c.node).first]).type, c.args[1], steps_.global_step());
-    draw_on();
+    steps_.drew(steps_.last_draw());
   }
 };
 

@@ -19,6 +19,7 @@
 #include "../run/named_gradient.hpp"
 #include "../run/running_update.hpp"
 #include "../run/session_resources.hpp"
+#include "../run/session_state.hpp"
 #include "graph_digest.hpp"
 
 namespace gradus::inline GRADUS_BUILD::detail {
@@ -111,10 +112,6 @@ public:
                    "\" was changed by this task, and its values are those of the cluster, which only train ops change; "
                    "restore and assign before the first step, on the chief"));
   }
-  // Returns the number by which the last run drew; null if the graph draws no random numbers.
-  std::int64_t* last_draw_here() const {
-    return random_step_ == nullptr ? nullptr : reinterpret_cast<std::int64_t*>(random_step_->value());
-  }
 
   // ---- a stepper's functions
   class variables_of_graph {
@@ -175,6 +172,9 @@ public:
   std::int64_t parts() const { return 1; }
   std::int64_t global_step() const { return global_step_; }
   void count_to(std::int64_t step) { global_step_ = step; }
+  void drew(std::int64_t number) {
+    if (random_step_ != nullptr) set_number(*reinterpret_cast<std::int64_t*>(random_step_->value()), number);
+  }
   double gradient_norm() const { return 0; }
   void restored() {}
   void swap_averages() {}

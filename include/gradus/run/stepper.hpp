@@ -364,6 +364,9 @@ protected:
     updates_.variables.count_steps(global_step);
   }
 
+  // Sets the number by which random operations have drawn last, in a step that another process has made.
+  void drew(std::int64_t number) { draw_as(number); }
+
 private:
   using updates_type = detail::model_updates<Model, Optimizer, Device, Executor>;
   using calls_of_step = std::conditional_t<Executor::concurrent, typename updates_type::session_calls,
