@@ -27,7 +27,9 @@
 namespace session_facts {
 using namespace gradus;
 
-inline server_def any_port() { return {.cluster = {{"worker", {"localhost:0"}}}, .job_name = "worker", .task_index = 0}; }
+inline server_def any_port() {
+  return {.cluster = {{"worker", {"localhost:0"}}}, .job_name = "worker", .task_index = 0};
+}
 inline remote_session_options patient(double secs) {
   remote_session_options o;
   o.connect_secs = o.silence_secs = secs;
@@ -147,7 +149,9 @@ TEST_CASE_TEMPLATE_DEFINE("P8 a run times out, or is stopped, and takes nothing 
   CHECK_THROWS_AS(s->run(m.got, {}, {.timeout_secs = 0}), deadline_exceeded);
   CHECK_THROWS_AS(s->run(m.got, {}, {.timeout_secs = 0.05}), deadline_exceeded);
   cancellation stop;
-  CHECK(says(m.said_by(*s, status::aborted, [&] { stop.cancel("enough", status::aborted); }, &stop), "enough"));
+  CHECK(says(m.said_by(
+                 *s, status::aborted, [&] { stop.cancel("enough", status::aborted); }, &stop),
+             "enough"));
   s->run(m.put, {{m.x, std::vector<float>{2}}});
   CHECK(s->run(m.size).template as<std::int32_t>()[0] == 1);
   CHECK(s->run(m.got).template as<float>()[0] == 2);
@@ -217,10 +221,10 @@ TEST_CASE_TEMPLATE_DEFINE(
 }
 
 // All of them for these ways.
-#define SESSION_FACTS(...)                                   \
-  TEST_CASE_TEMPLATE_INVOKE(session_facts_p3, __VA_ARGS__);  \
-  TEST_CASE_TEMPLATE_INVOKE(session_facts_p4, __VA_ARGS__);  \
-  TEST_CASE_TEMPLATE_INVOKE(session_facts_p5, __VA_ARGS__);  \
-  TEST_CASE_TEMPLATE_INVOKE(session_facts_p8, __VA_ARGS__);  \
-  TEST_CASE_TEMPLATE_INVOKE(session_facts_p9, __VA_ARGS__);  \
+#define SESSION_FACTS(...)                                  \
+  TEST_CASE_TEMPLATE_INVOKE(session_facts_p3, __VA_ARGS__); \
+  TEST_CASE_TEMPLATE_INVOKE(session_facts_p4, __VA_ARGS__); \
+  TEST_CASE_TEMPLATE_INVOKE(session_facts_p5, __VA_ARGS__); \
+  TEST_CASE_TEMPLATE_INVOKE(session_facts_p8, __VA_ARGS__); \
+  TEST_CASE_TEMPLATE_INVOKE(session_facts_p9, __VA_ARGS__); \
   TEST_CASE_TEMPLATE_INVOKE(session_facts_p10, __VA_ARGS__)

@@ -91,8 +91,7 @@ public:
     put_there([](local_stream& there) { there.is_half_ = true, there.go_on(); });
   }
   void end(const stream_end& why) override {
-    if (!is_client_)
-      put_there([why](local_stream& there) { there.said_ = why, there.is_half_ = true, there.go_on(); });
+    if (!is_client_) put_there([why](local_stream& there) { there.said_ = why, there.is_half_ = true, there.go_on(); });
     put([](local_stream& me) { me.is_over_ = true, me.is_cut_ = me.is_cut_ || !me.is_client_, me.go_on(); });
   }
   void cancel() override {
@@ -200,7 +199,8 @@ GRADUS_BODY int local_transport::listen(const std::string& address) {
   auto& all = list().all;
   const auto in_words = [&] { return a.is_unix ? address : text(address.substr(0, address.rfind(':')), ":", a.port); };
   const bool is_chosen = a.port == 0 && !a.is_unix;
-  for (int tries = 0; is_chosen && (tries == 0 || all.contains(in_words())) && tries <= last_port - first_port; ++tries) {
+  for (int tries = 0; is_chosen && (tries == 0 || all.contains(in_words())) && tries <= last_port - first_port;
+       ++tries) {
     a.port = list().next_port;
     list().next_port = a.port == last_port ? first_port : a.port + 1;
   }
