@@ -335,10 +335,10 @@ std::string in_virtual_time(std::uint64_t seed) {
   remote_session_options o;
   o.tasks = tasks;
   std::string said;
-  const auto note = [&](const std::string& what) { said += text(what, " at ", tasks.elapsed(), "\n"); };
+  const double since = tasks.elapsed();
+  const auto note = [&](const std::string& what) { said += text(what, " at ", tasks.elapsed() - since, "\n"); };
   remote_session s("local", g, local_messages{}, o), t(here.target(), g, local_messages{}, o);
   CHECK_THROWS_AS(s.run(got, {}, {.timeout_secs = 1000}), deadline_exceeded);
-  CHECK(tasks.elapsed() >= 1000);
   note("timed out");
   task_handle waits = tasks.start("a test", "do without", [&] { note(text("got ", s.run(got).as<float>()[0])); });
   tasks.sleep(50);
@@ -355,8 +355,6 @@ TEST_CASE("in virtual time a wait of 1000 seconds takes none, and a seed gives t
   for (const std::uint64_t seed : {1u, 2u, 3u}) {
     const std::string said = in_virtual_time(seed);
     CHECK(said == in_virtual_time(seed));
-    MESSAGE(said);
-    CHECK(says(said, "got 2 at 10"));
-    CHECK(says(said, "size 3 at 10"));
+    CHECK(said == "timed out at 1000\nput at 1050\ngot 2 at 1050\nsize 3 at 1050\n");
   }
 }
