@@ -68,12 +68,7 @@ private:
 class local_stream final : public frame_stream {
 public:
   local_stream(stream_transport& of, const std::shared_ptr<local_carrier>& by, bool is_client, std::string address)
-      : frame_stream(of, is_client),
-        by_(by),
-        pool_(of.pool()),
-        most_(of.frame_limit()),
-        is_client_(is_client),
-        address_(std::move(address)) {}
+      : frame_stream(of, is_client), by_(by), pool_(of.pool()), is_client_(is_client), address_(std::move(address)) {}
 
   // These two are called before anything else.
   void meet(const std::shared_ptr<local_stream>& other) { other_ = other; }
@@ -103,7 +98,6 @@ public:
 private:
   const std::shared_ptr<local_carrier> by_;
   const std::shared_ptr<frame_pool> pool_;
-  const std::uint64_t most_;
   const bool is_client_;
   const std::string address_;
   std::weak_ptr<local_stream> other_;
@@ -126,7 +120,8 @@ private:
       wants_ = false;
       const std::shared_ptr<pooled_frame> one = std::exchange(frame_, nullptr);
       answer(true);
-      pass(one);
+      const received_frame f{one->memory.bytes(), one->may_be_kept() ? one : nullptr};
+      was_read(&f);
     } else if (wants_ && (is_cut_ || is_half_)) {
       wants_ = false;
       was_read(nullptr);
@@ -135,12 +130,6 @@ private:
     if (is_done_ || !is_over_ || wants_ || !(is_cut_ || is_half_)) return;
     is_done_ = true;
     was_done(said_);
-  }
-  void pass(const std::shared_ptr<pooled_frame>& one) {
-    const frame_memory& m = one->memory;
-    if (m.size() > most_) return was_too_large(m.size());
-    const received_frame f{m.bytes(), one->may_be_kept() ? one : nullptr};
-    was_read(&f);
   }
 };
 
