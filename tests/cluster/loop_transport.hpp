@@ -192,10 +192,11 @@ struct looped {
   }
 };
 
-// Runs the program for each task, as processes would; what each threw, "" for nothing.
-inline std::map<std::string, std::string> run_tasks(const cluster_spec& all, hub& h,
-                                                    const std::function<void(server&)>& program,
-                                                    const detail::wire_limits& limits = {}) {
+// Runs the program for each task, as processes would, with the transport policy of its name; what each threw, "" for
+// nothing.
+template <class PolicyOf>
+std::map<std::string, std::string> run_tasks_by(const cluster_spec& all, const PolicyOf& policy_of,
+                                                const std::function<void(server&)>& program) {
   std::map<std::string, std::string> said;
   std::mutex mutex;
   std::vector<std::thread> threads;
@@ -204,8 +205,7 @@ inline std::map<std::string, std::string> run_tasks(const cluster_spec& all, hub
       threads.emplace_back([&, job, index] {
         std::string what;
         try {
-          server here(looped{&h, text(job, index), limits},
-                      server_def{.cluster = all, .job_name = job, .task_index = index});
+          server here(policy_of(text(job, index)), server_def{.cluster = all, .job_name = job, .task_index = index});
           program(here);
         } catch (const std::exception& e) {
           what = e.what();
@@ -215,6 +215,16 @@ inline std::map<std::string, std::string> run_tasks(const cluster_spec& all, hub
       });
   for (auto& t : threads) t.join();
   return said;
+}
+inline std::map<std::string, std::string> run_tasks(const cluster_spec& all, hub& h,
+                                                    const std::function<void(server&)>& program,
+                                                    const detail::wire_limits& limits = {}) {
+  return run_tasks_by(
+      all,
+      [&](const std::string& name) {
+        return looped{&h, name, limits};
+      },
+      program);
 }
 
 }  // namespace loop

@@ -6,7 +6,6 @@
 #include <gradus/codec/flat.hpp>
 #include <gradus/ops/elementwise.hpp>
 #include <gradus/ops/layer.hpp>
-#include <gradus/ops/matmul.hpp>
 #include <gradus/ops/random.hpp>
 #include <gradus/ops/reduce.hpp>
 #include <gradus/pass/autodiff.hpp>
@@ -22,27 +21,51 @@
 #include <vector>
 
 #include "../message.hpp"
+#include "../whole/session_facts.hpp"
 #include "session_ends.hpp"
 
 using namespace session_ends;
 
-TEST_CASE("P3 a matrix product through the server's target, in two sessions") {
+namespace {
+struct met {
+  hub h;
+};
+struct over_calls : met, session_facts::over<looped> {
+  static constexpr std::size_t large = 1'000'000;
+  over_calls() : over(looped{&h, "one"}, one_task) {}
+};
+}  // namespace
+SESSION_FACTS(over_calls);
+
+TEST_CASE("a queue of the server is no object of a remote session; a session is closed while its run is under way") {
   serving at;
   graph g;
-  const value a = g.placeholder("a", {batch, 2}), y = matmul(a, g.constant({1, 2, 3, 4}, {2, 2}));
-  remote_session s(target, g, at.from("one"), quick()), t(target, g, at.from("two"), quick());
-  const std::vector<float> x{1, 1, 2, 0};
-  session local{g};
-  for (auto* one : {&s, &t}) {
-    const auto r = one->run(y, {{a, x}});
-    CHECK(r.dims == extents{2, 2});
-    CHECK(std::equal(r.as<float>().begin(), r.as<float>().end(), local.run(y, {{a, x}}).as<float>().begin()));
+  graph_queue q(g, make_queue_spec(queue_kind::fifo, 8, {float32}, {.shapes = {{}}, .name = "q"}));
+  const value got = q.dequeue()[0];
+  remote_session s(target, g, at.from("one"), quick());
+  CHECK_THROWS_AS(q.in(s), unimplemented);
+  // A run that has not begun when the session is closed is refused in another way.
+  std::string said;
+  while (!says(said, "Closed")) {
+    remote_session waiting(target, g, at.from("waits"), quick());
+    std::atomic<bool> was_sent = false;
+    at.h.saw = [&](std::span<const std::byte> frame) {
+      if (is_run(frame)) was_sent = true;
+    };
+    std::thread waits([&] {
+      try {
+        waiting.run(got);
+      } catch (const cancelled& e) {
+        said = text("Closed: ", e.what());
+      } catch (const failed_precondition&) {
+      }
+    });
+    while (!was_sent) std::this_thread::yield();
+    waiting.close();
+    waits.join();
+    at.h.saw = nullptr;
   }
-  CHECK(at.there.sessions() == 2);
-  s.close();
-  CHECK(at.there.sessions() == 1);
-  CHECK_THROWS_WITH_AS(s.run(y, {{a, x}}), "run: the session is closed (the session was closed); make another one",
-                       failed_precondition);
+  CHECK(says(said, "the session was closed"));
 }
 
 TEST_CASE("a model with layers, dropout, a convolution and metrics has the bits of a session of this process") {
@@ -70,74 +93,6 @@ TEST_CASE("a model with layers, dropout, a convolution and metrics has the bits 
     }
   }
   CHECK(remote.variable("random_step").as<std::int64_t>()[0] == 4);
-}
-
-TEST_CASE(
-    "P9 variables are shared by name, isolated ones are not; P10 reset takes them away, an unknown target is none") {
-  serving at;
-  counting a, b, c;
-  remote_session s(target, a.g, at.from("one"), quick()), t(target, b.g, at.from("two"), quick());
-  auto isolated = quick();
-  isolated.config = session_options{.isolate_session_state = true};
-  remote_session u(target, c.g, at.from("three"), isolated);
-  s.initialize();
-  s.run(a.add);
-  CHECK(t.run(b.v).as<float>()[0] == 1);
-  CHECK(at.here.resources().is_variable_initialized("v"));
-  CHECK(u.report_uninitialized_variables() == std::vector<std::string>{"v"});
-  CHECK_THROWS_AS(u.run(c.v), failed_precondition);
-  reset_server(target, at.from("four"), {"other"}, quick());
-  CHECK_THROWS_AS(s.run(a.v), aborted);
-  counting d;
-  remote_session again(target, d.g, at.from("five"), quick());
-  CHECK(again.run(d.v).as<float>()[0] == 1);
-  reset_server(target, at.from("six"), {}, quick());
-  CHECK(message_of(status::not_found, [&] { reset_server("nonexistent", at.from("eight"), {"other"}, quick()); }) ==
-        "there is no server \"nonexistent\": expected loop://host:port, since the transport speaks loop");
-  remote_session last(target, d.g, at.from("seven"), quick());
-  CHECK_FALSE(last.is_variable_initialized("v"));
-}
-
-TEST_CASE("P5 closing cancels a run that waits in a queue; P8 a timeout; a stop; and the queue is the server's") {
-  serving at;
-  graph g;
-  graph_queue q(g, make_queue_spec(queue_kind::fifo, 8, {float32}, {.shapes = {{}}, .name = "q"}));
-  const value x = g.placeholder("x", {});
-  const value put = q.enqueue({x}), got = q.dequeue()[0], size = q.size();
-  remote_session s(target, g, at.from("one"), quick());
-  CHECK_THROWS_AS(s.run(got, {}, {.timeout_secs = 0.05}), deadline_exceeded);
-  const std::vector<float> two{2};
-  s.run(put, {{x, two}});
-  CHECK(s.run(size).as<std::int32_t>()[0] == 1);
-  CHECK(s.run(got).as<float>()[0] == 2);
-  CHECK_THROWS_AS(q.in(s), unimplemented);
-  cancellation stop;
-  std::string said;
-  std::thread stopped([&] { said = message_of(status::aborted, [&] { s.run(got, {}, {.stop = &stop}); }); });
-  stop.cancel("enough", status::aborted);
-  stopped.join();
-  CHECK(said == "enough");
-  // A run that has not begun when the session is closed is refused in another way.
-  for (said.clear(); !says(said, "Closed");) {
-    remote_session waiting(target, g, at.from("waits"), quick());
-    std::atomic<bool> was_sent = false;
-    at.h.saw = [&](std::span<const std::byte> frame) {
-      if (is_run(frame)) was_sent = true;
-    };
-    std::thread waits([&] {
-      try {
-        waiting.run(got);
-      } catch (const cancelled& e) {
-        said = text("Closed: ", e.what());
-      } catch (const failed_precondition&) {
-      }
-    });
-    while (!was_sent) std::this_thread::yield();
-    waiting.close();
-    waits.join();
-    at.h.saw = nullptr;
-  }
-  CHECK(says(said, "the session was closed"));
 }
 
 TEST_CASE("a saver saves and restores variables of a server; what is written here is sent with the next call") {

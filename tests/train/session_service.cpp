@@ -1,5 +1,6 @@
 // costs: 200
 // A program that serves sessions: which ops it runs, what it refuses, and how managers reach it.
+#include <gradus/cluster/local_messages.hpp>
 #include <gradus/ops/matmul.hpp>
 #include <gradus/ops/reduce.hpp>
 #include <gradus/run/optimizer.hpp>
@@ -12,6 +13,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <optional>
 #include <regex>
 #include <string>
 #include <vector>
@@ -39,7 +41,9 @@ TEST_CASE("errors of the server come back as they are, and ops that it lacks are
   const std::string said = message_of(status::unimplemented, [&] { s.run(train, {{x, data}}); });
   CHECK(says(said, "the server \"loop://w0:1\" has no kernel for "));
   CHECK(says(said, "UpdateVariable"));
-  CHECK(says(said, "connected{server}"));
+  CHECK(says(
+      said,
+      "a session of the server's own process has the connect policy in_process{server}, a trainer connected{server}"));
   graph other;
   other.variable("w", {4, 1});
   CHECK(says(message_of(status::invalid_argument, [&] { remote_session(target, other, at.from("two"), quick()); }),
@@ -65,6 +69,43 @@ TEST_CASE("a session manager and a monitored session work on a server by the con
   made->run(k.add);
   CHECK(made->run(k.v).as<float>()[0] == 1);
   CHECK(at.here.resources().is_variable_initialized("v"));
+}
+
+TEST_CASE(
+    "the master 'local' is this process's server by messages, and a session of this process by other transports") {
+  serving at;
+  counting k;
+  const server here(local_messages{}, server::local_def());
+  std::optional<session_service<>> there(std::in_place, here);
+  auto o = quick();
+  const remote_sessions reach{local_messages{}, o};
+  const remote_sessions elsewhere{at.from("one"), o};
+  const auto made = [&](const auto& by, const char* master) { return by.sessions(master, sessions_of(k.g))(); };
+  const auto s = made(reach, "local"), t = made(reach, there->target().c_str());
+  CHECK(there->sessions() == 2);
+  s->initialize();
+  s->run(k.add);
+  CHECK(t->run(k.v).as<float>()[0] == 1);
+  CHECK_FALSE(made(reach, "")->is_variable_initialized("v"));
+  CHECK_FALSE(made(elsewhere, "local")->is_variable_initialized("v"));
+  CHECK(there->sessions() == 2);
+  // The server is as it was for sessions without messages.
+  CHECK(made(in_process{here}, here.target().c_str())->is_variable_initialized("v"));
+  CHECK_FALSE(made(in_process{here}, "local")->is_variable_initialized("v"));
+
+  const server second(local_messages{}, server::local_def());
+  std::optional<session_service<>> other(std::in_place, second);
+  const std::string several = message_of(status::failed_precondition, [&] { made(reach, "local"); });
+  CHECK(says(several, text("2 servers of this process listen there: ", there->target(), ", ", other->target())));
+  CHECK(says(several, "connect to one of these targets"));
+  CHECK(says(message_of(status::failed_precondition, [&] { made(reach, here.target().c_str()); }),
+             "the server \"local://localhost:0\" refuses this client: 2 servers"));
+  there.reset(), other.reset();
+  o.connect_secs = 0.05;
+  const std::string none = message_of(status::deadline_exceeded, [&] {
+    made(remote_sessions{local_messages{}, o}, "local");
+  });
+  CHECK(says(none, "no server of this process listens there; make one with the transport local_messages{}"));
 }
 
 TEST_CASE("every op that a header declares can be run by a server, but for three of training") {

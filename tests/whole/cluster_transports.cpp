@@ -1,9 +1,10 @@
 // costs: 1800
 // draws at compile time: which sizes of clusters a default run takes
 // A synchronous cluster ends with the bits of one process, whatever carries its messages: in virtual time, with all
-// faults that are drawn at once, and as tasks with networks of their own, over calls. (tests/whole/cluster_training.cpp
-// has threads.) GRADUS_LONG takes every size, every model and 200 steps.
+// faults that are drawn at once, and as tasks with networks of their own, over calls and over local_messages.
+// (tests/whole/cluster_training.cpp has threads.) GRADUS_LONG takes every size, every model and 200 steps.
 #include <gradus/cluster/connected.hpp>
+#include <gradus/cluster/local_messages.hpp>
 #include <gradus/cluster/remote_network.hpp>
 #include <gradus/cluster/simulated.hpp>
 #include <gradus/testing/temp_dir.hpp>
@@ -69,14 +70,13 @@ run_files::content in_virtual_time(const std::string& dir, size n, const When& w
       .run([&](server& here) { task<Model>(here, dir, when); });
   return trained(dir);
 }
-template <auto Model, class When>
-run_files::content over_calls(const std::string& dir, size n, const When& when) {
+template <auto Model, class When, class PolicyOf>
+run_files::content over(const PolicyOf& policy_of, const std::string& dir, size n, const When& when) {
   std::vector<std::string> ps, workers;
-  for (int i = 0; i < n.ps; ++i) ps.push_back(text("p", i));
-  for (int i = 0; i < n.workers; ++i) workers.push_back(text("w", i));
+  for (int i = 0; i < n.ps; ++i) ps.push_back(text("p", i, ":1"));
+  for (int i = 0; i < n.workers; ++i) workers.push_back(text("w", i, ":1"));
   const cluster_spec all(std::map<std::string, std::vector<std::string>>{{"ps", ps}, {"worker", workers}});
-  loop::hub h;
-  const auto said = loop::run_tasks(all, h, [&](server& here) { task<Model>(here, dir, when); });
+  const auto said = loop::run_tasks_by(all, policy_of, [&](server& here) { task<Model>(here, dir, when); });
   for (const auto& [name, what] : said) CHECK_MESSAGE(what == "", name);
   return trained(dir);
 }
@@ -102,8 +102,12 @@ void same_bits(unsigned draw, const When& when) {
     CHECK(one.step == steps());
     const std::string dir = text(n.workers, "-", n.ps);
     CHECK(run_files::difference(in_virtual_time<Model>(place / ("v-" + dir), n, when), one) == "");
-    CHECK(run_files::difference(over_calls<Model>(place / ("c-" + dir), n, when), one) == "");
-    runs += 2;
+    loop::hub h;
+    const auto by_calls = [&](const std::string& name) { return loop::looped{&h, name}; };
+    const auto by_messages = [](const std::string&) { return local_messages{}; };
+    CHECK(run_files::difference(over<Model>(by_calls, place / ("c-" + dir), n, when), one) == "");
+    CHECK(run_files::difference(over<Model>(by_messages, place / ("m-" + dir), n, when), one) == "");
+    runs += 3;
   }
   MESSAGE(runs << " clusters, " << steps() << " steps each");
 }

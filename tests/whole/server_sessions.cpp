@@ -1,8 +1,9 @@
 // Sessions of a server in this process: chief and others side by side, by session managers, a supervisor, monitored
-// sessions. Time is turned by hand.
+// sessions, which share its memory or reach it by messages. Time is turned by hand. (local_sessions.cpp has the facts
+// that all ways to a session share.)
+#include <gradus/cluster/local_messages.hpp>
 #include <gradus/cluster/server.hpp>
 #include <gradus/cpu/device.hpp>
-#include <gradus/ops/matmul.hpp>
 #include <gradus/ops/state.hpp>
 #include <gradus/run/session.hpp>
 #include <gradus/run/variable_ops.hpp>
@@ -12,12 +13,15 @@
 #include <gradus/testing/hand_tasks.hpp>
 #include <gradus/testing/temp_dir.hpp>
 #include <gradus/train/monitored_session.hpp>
+#include <gradus/train/session_service.hpp>
 #include <gradus/train/session_supervisor.hpp>
 
 #include <doctest/doctest.h>
 
 #include <memory>
 #include <string>
+#include <tuple>
+#include <type_traits>
 #include <vector>
 
 using namespace gradus;
@@ -53,47 +57,64 @@ struct pair_of_graphs {
   }
 };
 
+// The two ways to a server of this process: a server, its master string, and the connect policy.
+struct shared_memory {
+  testing::hand_tasks hand;
+  const server here{server::local_def(), true, hand.tasks()};
+  const in_process<server> reach{here};
+  std::string master() const { return here.target(); }
+};
+struct by_messages {
+  testing::hand_tasks hand;
+  const server here{local_messages{}, server::local_def(), hand.tasks()};
+  const session_service<> there{here};
+  const remote_sessions<local_messages> reach{local_messages{}, {.tasks = hand.tasks()}};
+  static std::string master() { return "local"; }
+};
+
 }  // namespace
 
-TEST_CASE("S16 on one server, chief and worker as supervisors: the copy comes after v, and the chief sees the write") {
+TEST_CASE_TEMPLATE(
+    "S16 on one server, chief and worker as supervisors: the copy comes after v, and the chief sees the write", Way,
+    shared_memory, by_messages) {
   const testing::temp_dir at;
-  testing::hand_tasks hand;
   pair_of_graphs t;
-  const server here(server::local_def(), true, hand.tasks());
-  session_supervisor chief(t.chiefs, sessions_of(t.chiefs),
-                           {.logdir = std::string(at.path()), .connect = in_process{here}});
+  const Way way;
+  const auto& [hand, here] = std::tie(way.hand, way.here);
+  session_supervisor chief(t.chiefs, sessions_of(t.chiefs), {.logdir = std::string(at.path()), .connect = way.reach});
   session_supervisor worker(t.workers, sessions_of(t.workers),
                             {.ready_for_local_init_op = t.ready_v,
                              .is_chief = false,
                              .recovery_wait_secs = 1,
-                             .connect = in_process{here},
+                             .connect = way.reach,
                              .tasks = hand.tasks()});
   std::shared_ptr<base_session> theirs;
   task_handle waiting =
-      hand.tasks().start("a worker", "do without", [&] { theirs = worker.prepare_or_wait_for_session(here.target()); });
+      hand.tasks().start("a worker", "do without", [&] { theirs = worker.prepare_or_wait_for_session(way.master()); });
   hand.settle();
   CHECK(theirs == nullptr);  // nobody has initialized v
   {
-    auto mine = chief.managed_session(here.target());
+    auto mine = chief.managed_session(way.master());
     hand.advance(1);
     waiting.join();
     REQUIRE(theirs != nullptr);
     CHECK(scalar(*theirs, "w") == 1);
     theirs->run(t.add);
-    CHECK(mine.run(t.v0).as<float>()[0] == 2);
+    CHECK(mine.run(t.v0).template as<float>()[0] == 2);
     // Without the server's target a session has variables of its own.
-    CHECK(&theirs->resources() == &here.resources());
+    if constexpr (std::is_same_v<Way, shared_memory>) CHECK(&theirs->resources() == &here.resources());
+    CHECK(here.resources().is_variable_initialized("v"));
     session alone{t.chiefs};
     CHECK(&alone.resources() != &here.resources());
   }
   worker.stop();
 }
 
-TEST_CASE("M10 wait_for_session: v is initialized by another session of the server, w by local init here") {
-  testing::hand_tasks hand;
+TEST_CASE_TEMPLATE("M10 wait_for_session: v is initialized by another session of the server, w by local init here", Way,
+                   shared_memory, by_messages) {
   pair_of_graphs t;
-  const server here(server::local_def(), true, hand.tasks());
-  const in_process reach{here};
+  const Way way;
+  const auto& [hand, reach] = std::tie(way.hand, way.reach);
   session_manager manager({.local_init_op = t.local_init,
                            .ready_op = t.ready,
                            .ready_for_local_init_op = t.ready_v,
@@ -101,29 +122,17 @@ TEST_CASE("M10 wait_for_session: v is initialized by another session of the serv
                           hand.tasks());
   std::unique_ptr<base_session> got;
   auto waiter = hand.tasks().start("a test", "do without", [&] {
-    got = manager.wait_for_session(reach.sessions(here.target(), sessions_of(t.workers)), 100);
+    got = manager.wait_for_session(reach.sessions(way.master(), sessions_of(t.workers)), 100);
   });
   hand.advance(2);
   CHECK(got == nullptr);
-  const auto chief = reach.sessions(here.target(), sessions_of(t.chiefs))();
+  const auto chief = reach.sessions(way.master(), sessions_of(t.chiefs))();
   chief->initialize();
   hand.advance(1);
   waiter.join();
   REQUIRE(got != nullptr);
   CHECK(got->is_variable_initialized("v"));
   CHECK(scalar(*got, "w") == 1);
-}
-
-TEST_CASE("P3 a matrix product through the server's target, in two sessions") {
-  const server here = server::create_local_server();
-  graph g;
-  const value a = g.placeholder("a", {1, 2}), b = g.placeholder("b", {2, 1});
-  const value product = matmul(a, b);
-  const auto open = in_process{here}.sessions(here.target(), sessions_of(g));
-  const auto first = open(), second = open();
-  const std::vector<float> two{1, 2}, three{3, 4};
-  CHECK(first->run(product, {{a, two}, {b, three}}).as<float>()[0] == 11);
-  CHECK(second->run(product, {{a, three}, {b, three}}).as<float>()[0] == 25);
 }
 
 TEST_CASE("P9 sessions of a server share variables by name, whatever their graphs; isolated ones do not") {
@@ -187,24 +196,6 @@ TEST_CASE("P5 closing a session cancels what waits in it; so does a server that 
   }
 }
 
-TEST_CASE("P8 a run's time-out in a session of a server: deadline_exceeded") {
-  testing::hand_tasks hand;
-  graph g;
-  graph_queue q(g, make_queue_spec(queue_kind::fifo, 10, {float32}, {.shapes = {{}}}));
-  const value one = q.dequeue();
-  const server here(server::local_def(), true, hand.tasks());
-  const auto sess = in_process{here}.sessions(here.target(), sessions_of(g))();
-  std::string why;
-  auto waiter = hand.tasks().start("a test", "do without", [&] {
-    why = refusal<deadline_exceeded>([&] { sess->run(one, {}, {.timeout_secs = 2}); });
-  });
-  hand.advance(1);
-  CHECK(why.empty());
-  hand.advance(1);
-  waiter.join();
-  CHECK((!why.empty() && why != "(nothing was refused)"));
-}
-
 TEST_CASE("a server that is reset has no values, and its sessions are closed; a container that holds nothing stays") {
   pair_of_graphs t;
   const server here = server::create_local_server();
@@ -265,16 +256,15 @@ TEST_CASE("a session may outlive its server: it is closed, and its variables are
   CHECK(scalar(*left, "v") == 1);
 }
 
-TEST_CASE("chief and worker as monitored sessions of one server") {
+TEST_CASE_TEMPLATE("chief and worker as monitored sessions of one server", Way, shared_memory, by_messages) {
   const testing::temp_dir at;
-  testing::hand_tasks hand;
   pair_of_graphs t;
-  const server here(server::local_def(), true, hand.tasks());
-  const in_process reach{here};
+  const Way way;
+  const auto& [hand, here, reach] = std::tie(way.hand, way.here, way.reach);
   scaffold chiefs_parts, workers_parts;
-  chief_session_creator chief(reach.sessions(here.target(), sessions_of(t.chiefs)), t.chiefs, chiefs_parts,
+  chief_session_creator chief(reach.sessions(way.master(), sessions_of(t.chiefs)), t.chiefs, chiefs_parts,
                               {.checkpoint_dir = std::string(at.path())}, hand.tasks());
-  worker_session_creator worker(reach.sessions(here.target(), sessions_of(t.workers)), t.workers, workers_parts,
+  worker_session_creator worker(reach.sessions(way.master(), sessions_of(t.workers)), t.workers, workers_parts,
                                 {.max_wait_secs = 100, .recovery_wait_secs = 1}, hand.tasks());
   std::unique_ptr<base_session> theirs;
   auto waiter = hand.tasks().start("a worker", "do without", [&] { theirs = worker.create_session(); });
@@ -285,10 +275,10 @@ TEST_CASE("chief and worker as monitored sessions of one server") {
   waiter.join();
   REQUIRE(theirs != nullptr);
   theirs->run(t.add);
-  CHECK(mine.run(t.v0).as<float>()[0] == 2);
+  CHECK(mine.run(t.v0).template as<float>()[0] == 2);
   CHECK(scalar(*theirs, "w") == 1);
   // The variables are taken away: the chief's next run is made by another session, which has initialized them again.
   here.reset();
-  CHECK(mine.run(t.v0).as<float>()[0] == 1);
+  CHECK(mine.run(t.v0).template as<float>()[0] == 1);
   CHECK(says(refusal<aborted>([&] { theirs->run(t.add); }), "was reset"));
 }

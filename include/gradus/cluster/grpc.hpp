@@ -115,22 +115,18 @@ public:
   ::grpc::ByteBuffer in, out;
 
 private:
-  // From this size on the receiver may keep the frame's memory in place of a copy.
-  static constexpr std::size_t kept_bytes = 64 << 10;
   // Copies the message into one piece of memory that begins at a multiple of 64 bytes.
   void pass(frame_stream& s) {
     is_greeted_ = true;
     const std::size_t n = in.Length();
-    if (n < kept_bytes) {
+    if (n < pooled_frame::kept_bytes) {
       gather_to(small_.resize(n).data());
       const received_frame f{small_.bytes()};
       return s.was_read(&f);
     }
     const auto one = std::make_shared<pooled_frame>(pool_, n);
     gather_to(one->memory.data());
-    // A small frame does not hold much memory of a larger one.
-    const bool fits = one->memory.room() <= n + n / 4;
-    const received_frame f{one->memory.bytes(), fits ? one : nullptr};
+    const received_frame f{one->memory.bytes(), one->may_be_kept() ? one : nullptr};
     s.was_read(&f);
   }
   // Each slice is given back as soon as it is copied, so that a large message is not twice in memory.

@@ -18,10 +18,11 @@ GRADUS_BODY session_client::session_client(const std::string& target, std::strin
                                            std::unique_ptr<transport> carrier, const remote_session_options& o)
     : target_(target), o_(o), changed_(o.tasks), carrier_(std::move(carrier)) {
   const std::string begin = text(protocol, "://");
-  if (!target.starts_with(begin))
+  // A target that is the protocol itself is an address of the transport, such as "local".
+  if (target != protocol && !target.starts_with(begin))
     raise(status::not_found, text("there is no server \"", target, "\": expected ", begin,
                                   "host:port, since the transport speaks ", protocol));
-  address_ = target.substr(begin.size());
+  address_ = target == protocol ? target : target.substr(begin.size());
   std::random_device chance;
   session_hello h;
   while (h.client == 0) h.client = std::uint64_t{chance()} << 32 | chance();

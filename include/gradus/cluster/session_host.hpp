@@ -7,6 +7,7 @@
 #pragma once
 #include "../base/build.hpp"
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -88,7 +89,7 @@ private:
   task_system tasks_;
   std::unique_ptr<transport> own_;
   transport* carrier_ = nullptr;
-  int port_ = 0;
+  std::atomic<int> port_ = 0;  // clients may come while the constructor sets it
   mutable std::mutex mutex_;
   task_condition changed_;
   std::map<std::uint32_t, client> clients_;                    // by node

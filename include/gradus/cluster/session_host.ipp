@@ -62,7 +62,7 @@ GRADUS_BODY session_host::~session_host() {
 GRADUS_BODY std::string session_host::target() const {
   std::string t = here_.target();
   const auto colon = t.rfind(':');
-  if (port_ != 0 && t.substr(colon) == ":0") t = text(t.substr(0, colon), ":", port_);
+  if (port_ != 0 && t.substr(colon) == ":0") t = text(t.substr(0, colon), ":", port_.load());
   return t;
 }
 GRADUS_BODY std::size_t session_host::sessions() const {
@@ -437,7 +437,8 @@ GRADUS_BODY std::vector<std::byte> session_host::answer_to(job& j, std::uint64_t
         raise(status::unimplemented,
               text("the server \"", target(), "\" has no kernel for ", lacking,
                    "; give its session_service the policy ops<&your_card>{}. Optimizers train in the process that has "
-                   "them: connect it by the policy connected{server}"));
+                   "them: a session of the server's own process has the connect policy in_process{server}, a trainer "
+                   "connected{server}"));
     }
     run_options o{.trace = static_cast<trace_level>(r.trace), .stop = &j.what->stop};
     if (r.has_timeout) o.timeout_secs = r.timeout_secs;

@@ -1,5 +1,5 @@
 // This is a transport over streams of frames of any kind: it handles hellos, refusals, queues of frames, and the
-// renewal of lost streams. gRPC's streams are in grpc.hpp.
+// renewal of lost streams. gRPC's streams are in grpc.hpp, those within a process in local_messages.hpp.
 //
 // A client and a server share one stream. The client's first frame is its hello, the server's first is the answer; both
 // may be any bytes. The following frames are those of wire.hpp. A stream that ends is made again, after longer and
@@ -64,8 +64,14 @@ struct pooled_frame {
   std::shared_ptr<frame_pool> pool;
 
   pooled_frame(std::shared_ptr<frame_pool> of, std::size_t bytes) : memory(of->take(bytes)), pool(std::move(of)) {}
+  pooled_frame(std::shared_ptr<frame_pool> of, frame_memory taken) : memory(std::move(taken)), pool(std::move(of)) {}
   pooled_frame(const pooled_frame&) = delete;
   ~pooled_frame() { pool->give(std::move(memory)); }
+
+  // From this size on a receiver may keep the frame's memory in place of a copy.
+  static constexpr std::size_t kept_bytes = 64 << 10;
+  // A small frame does not hold much memory of a larger one.
+  bool may_be_kept() const { return memory.size() >= kept_bytes && memory.room() <= memory.size() + memory.size() / 4; }
 };
 
 struct stream_end {

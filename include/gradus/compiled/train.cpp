@@ -15,6 +15,7 @@
 #include "../cluster/hello.ipp"
 #include "../cluster/listener.ipp"
 #include "../cluster/local_cluster.ipp"
+#include "../cluster/local_messages.ipp"
 #include "../cluster/mailbox.ipp"
 #include "../cluster/node_driver.ipp"
 #include "../cluster/node_log.ipp"

@@ -1,7 +1,8 @@
 // A master string says where a session runs; a connect policy connects to that place.
 //
 //   ''                      in this process
-//   'local'                 the same; TensorFlow goes through an RPC to a server of this process
+//   'local'                 the same; with remote_sessions{local_messages{}} (train/session_service.hpp), and in
+//                           TensorFlow, by messages to the server of this process
 //   'grpc://host:port'      a server; any other protocol has the same form
 //
 // A supervisor turns a master string into a session by its connect policy. `in_process`, the default, connects to this

@@ -76,7 +76,8 @@ template <class... Policies>
 session_service(const server&, const session_limits&, Policies...) -> session_service<default_device, Policies...>;
 
 // This connect policy makes sessions of this process for '' and 'local', and sessions on a server for
-// "protocol://host:port". A supervisor, a session manager and a monitored session take it.
+// "protocol://host:port". A supervisor, a session manager and a monitored session take it. With local_messages{}
+// (cluster/local_messages.hpp) 'local' is the server of this process, and is reached by messages.
 //
 //   const gradus::remote_sessions there{gradus::grpc{gradus::mtls{"certs"}}};
 //   auto open = there.sessions("grpc://10.0.0.7:2222", gradus::sessions_of(g));
@@ -91,7 +92,7 @@ public:
   template <class OpenHere>
   std::unique_ptr<base_session> connect(const master& m, OpenHere&& open_here) const {
     std::unique_ptr<base_session> here = open_here();
-    if (m.is_this_process()) return here;
+    if (m.is_this_process() && m.text != Transport::protocol) return here;
     return std::make_unique<remote_session>(m.text, here->of(), by_, o_);
   }
   template <class OpenHere>
