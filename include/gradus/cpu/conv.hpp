@@ -16,6 +16,7 @@
 
 #include "../ops/conv.hpp"
 #include "kernel.hpp"
+#include "pointwise_conv.hpp"
 #include "pool.hpp"
 #include "window_sums.hpp"
 
@@ -88,6 +89,9 @@ struct op_kernel<&cards::conv2d> {
     dispatch_type<0, float, double>(s, [&]<class T>() {
       const detail::windows<S> g(s);
       const index_range mine = s.share(g.images * g.oh);
+      if constexpr (detail::may_be_pointwise<T, A, detail::windows<S>>)
+        if (detail::is_pointwise(g))
+          return detail::pointwise_conv<T, A>::forward(g, mine, at<T>(a, 0), at<const T>(a, 1), at<const T>(a, 2));
       detail::in_registers<A, T, detail::known_windows<detail::windows<S>>::out>(
           g.out, [&]<class N, int Registers, int Last>(std::int64_t c, std::size_t some) {
             for (std::int64_t row = mine.first; row < mine.last; ++row)
@@ -115,6 +119,10 @@ struct op_kernel<&cards::conv2d_input> {
     dispatch_type<0, float, double>(s, [&]<class T>() {
       using G = detail::windows<S>;
       const G g(s);
+      if constexpr (detail::may_be_pointwise<T, A, G>)
+        if (detail::is_pointwise(g))
+          return detail::pointwise_conv<T, A>::of_input(g, s.share(g.images * g.h), !gathers(g.in, g.kw), at<T>(a, 0),
+                                                        at<const T>(a, 1), at<const T>(a, 2));
       if constexpr (G::known) {
         if constexpr (gathers(G::in, G::kw))
           gather<A, T>(s, g, a);
