@@ -61,6 +61,13 @@ TEST_CASE("every number is its chain of fma, bit for bit, in any number of parts
     for (int channels : {1, 6, 16, 17, 33, 80})
       check_order<float, fast>({1, 2, w, w % 3 == 0 ? 16 : 3, channels, 2, w < 3 ? w : 3, 1, w == 9 ? 2 : 1, true},
                                random);
+  // many small images, whose lines go through them; strides, and few channels
+  for (int images : {4, 7, 16, 33})
+    for (int k : {1, 3, 5})
+      for (int stride : {1, 2})
+        check_order<float, fast>(
+            {images, 5 + images % 3, 6, images % 2 == 0 ? 18 : 5, k == 3 ? 2 : 21, k, k, stride, stride, images != 7},
+            random);
   check_order<float, fast>({0, 4, 4, 2, 3, 2, 2, 1, 1, false}, random);   // no image
   check_order<float, fast>({2, 1, 1, 1, 1, 1, 1, 1, 1, false}, random);   // one number
   check_order<float, fast>({1, 3, 300, 2, 3, 3, 3, 1, 1, true}, random);  // a long row
