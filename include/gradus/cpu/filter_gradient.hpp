@@ -161,14 +161,17 @@ private:
 
   // Returns whether registers should hold taps, and the rows of a tile be channels of the result. Fewer than eight sums
   // in flight wait for one another.
+  static constexpr int channels_at_once = 6;
   template <class N, class G>
   static bool has_few_channels(const G& g) {
-    const auto sums = [](std::int64_t rows, std::int64_t columns) {
-      const std::int64_t all = rows * ((columns + width_of<N> - 1) / width_of<N>);
-      return all < 8 ? 8 : all;
+    const auto tiles_cost = [](std::int64_t rows, std::int64_t columns, std::int64_t most) {
+      const std::int64_t registers = (columns + width_of<N> - 1) / width_of<N>, tiles = (rows + most - 1) / most;
+      const std::int64_t sums = (rows + tiles - 1) / tiles * registers;
+      return tiles * (sums < 8 ? 8 : sums);
     };
     const std::int64_t run = g.kw * g.in;
-    return sums(g.out, run) * 5 < sums(run, g.out) * 4;
+    return g.kw <= 16 &&  // so that what is beside an image fits in edge_numbers
+           tiles_cost(g.out, run, channels_at_once) * 5 < tiles_cost(run, g.out, rows_at_once) * 4;
   }
   // Computes a piece so, with the sums of all images in memory, because the result lies across.
   template <class A, class G, class T>
@@ -198,7 +201,7 @@ private:
       }
     }
   }
-  static constexpr int channels_at_once = 6;
+  static constexpr std::int64_t edge_numbers = 8192;
   template <class N, int Rows, int Registers, class G, class T>
   [[gnu::noinline]] static void channels(const G& g, std::int64_t kh, std::int64_t tap, std::size_t some, T* df,
                                          const T* x, const T* dy) {
@@ -206,31 +209,51 @@ private:
     const whole_windows whole(g.ow, g.kw, g.sw, g.left, g.w);
     const std::int64_t line = g.w * g.in, step = g.sw * g.in, first = tap - g.left * g.in,
                        held = wide - width_of<N> + static_cast<std::int64_t>(some);
+    // What lies beside the image is read in copies with zeros. Those of some rows are made together, because what was
+    // just written cannot be read again soon, unless it is read just as it was written.
     const bool copies = copies_line<N>(g, whole, held);
+    const std::int64_t beside = copies ? g.ow : whole.first, after = copies ? g.ow : whole.last;
+    const std::int64_t of_row = copies ? (g.ow - 1) * step + held : (whole.first + g.ow - whole.last) * held;
+    const std::int64_t at_once = of_row == 0 ? g.oh : edge_numbers / of_row;
+    T edges[static_cast<std::size_t>(edge_numbers + width_of<N>)];
     for (std::int64_t done = 0; done < g.out; done += Rows) {
       const std::int64_t channel = done + Rows <= g.out ? done : g.out - Rows;  // some may be computed twice
       alignas(64) T total[static_cast<std::size_t>(Rows * wide)] = {};
       for (std::int64_t image = 0; image < g.images; ++image) {
         sums_of_rows<N, Rows, Registers, (reads_parts<N> && N::width > 1 ? some_of_register : whole_register)> sums(
             some);
-        for (std::int64_t oh = 0; oh < g.oh; ++oh) {
-          const std::int64_t h = oh * g.sh - g.above + kh;
-          if (h < 0 || h >= g.h) continue;
-          const T* const from = x + (image * g.h + h) * line;
-          const T* const up = dy + (image * g.oh + oh) * g.ow * g.out + channel;
-          const auto framed = [&](std::int64_t ow, std::int64_t many) __attribute__((always_inline)) {
-            T frame[frame_for<N>(longest_frame)];
-            copy_framed<N>(frame, from, first + ow * step, (many - 1) * step + held, line);
-            sums.add(up + ow * g.out, 1, g.out, frame, step, many);
-          };
-          if (copies) {
-            framed(0, g.ow);
-            continue;
+        const auto rows = [&](std::int64_t begin, std::int64_t end, auto f) __attribute__((always_inline)) {
+          for (std::int64_t oh = begin; oh < end; ++oh)
+            if (const std::int64_t h = oh * g.sh - g.above + kh; h >= 0 && h < g.h)
+              f(x + (image * g.h + h) * line, dy + (image * g.oh + oh) * g.ow * g.out + channel);
+        };
+        for (std::int64_t begin = 0; begin < g.oh; begin += at_once) {
+          const std::int64_t end = g.oh - begin < at_once ? g.oh : begin + at_once;
+          if (of_row != 0) {
+            T* to = edges;
+            rows(begin, end, [&](const T* from, const T*) {
+              if (copies) {
+                copy_framed<N>(to, from, first, of_row, line), to += of_row;
+                return;
+              }
+              for (std::int64_t ow = 0; ow < g.ow; ++ow)
+                if (ow < whole.first || ow >= whole.last)
+                  copy_framed<N>(to, from, first + ow * step, held, line), to += held;
+            });
           }
-          for (std::int64_t ow = 0; ow < whole.first; ++ow) framed(ow, 1);
-          sums.add(up + whole.first * g.out, 1, g.out, from + first + whole.first * step, step,
-                   whole.last - whole.first);
-          for (std::int64_t ow = whole.last; ow < g.ow; ++ow) framed(ow, 1);
+          const T* edge = edges;
+          const std::int64_t edge_step = copies ? step : held;
+          rows(
+              begin, end, [&](const T* from, const T* up) __attribute__((always_inline)) {
+                sums.add(up, 1, g.out, edge, edge_step, beside);
+                if (copies) {
+                  edge += of_row;
+                  return;
+                }
+                sums.add(up + beside * g.out, 1, g.out, from + first + beside * step, step, after - beside);
+                sums.add(up + after * g.out, 1, g.out, edge + beside * held, held, g.ow - after);
+                edge += of_row;
+              });
         }
         sums.accumulate(total, wide, 0);
       }
