@@ -2,10 +2,12 @@
 // Nothing is unfolded into memory: a row of a window is a run of numbers in a row of the image, and these are the
 // numbers that one row of the filters multiplies.
 //
+// Windows of one pixel are products of matrices (cpu/pointwise_conv.hpp). Where extents are read when it runs, tiles
+// run along lines (cpu/window_lines.hpp).
+//
 // The order of sums is a function of shapes alone:
 // - conv2d: one chain of fma over (kh, kw, in), over the places inside the image.
-// - conv2d_filter: in each image one chain over (oh, ow), then the images are added in order from +0. Rows of places
-//   above or below the image are left out; places beside it count as zeros.
+// - conv2d_filter: cpu/filter_gradient.hpp.
 // - conv2d_input: if the image has 16 channels or more, or a row of a window has more than 256 numbers (kw * in), one
 //   chain over (kh, kw, out). Else one chain over (kh, out) for each column ow of places that saw the pixel, and these
 //   are added over ow from +0.
