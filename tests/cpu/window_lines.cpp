@@ -62,7 +62,7 @@ TEST_CASE("runs of an axis have every position once, with its taps") {
 }
 
 TEST_CASE("lines have every position of the rows once, and lead to its numbers") {
-  const detail::image_extents from{9, 13, 3}, to{5, 7, 4};
+  const detail::tensor_extents from{9, 13, 3}, to{5, 7, 4};
   const detail::places_axis down{5, 3, 2, 1, 9}, across{7, 3, 2, 1, 13};
   for (const std::int64_t images : {1, 2, 5, 30, 61})
     for (const std::int64_t first : {0, 1, 5, 7})

@@ -63,7 +63,7 @@ GRADUS_INLINE void convolve_row(const G& g, std::int64_t row, std::int64_t first
 
 // Where extents are not known and numbers are registers, tiles run along lines (cpu/window_lines.hpp).
 template <class T, class A, class G>
-inline constexpr bool takes_lines = pack<T, A>::width > 1 && !G::known;
+inline constexpr bool runs_along_lines = pack<T, A>::width > 1 && !G::known;
 
 }  // namespace detail
 
@@ -81,7 +81,7 @@ struct op_kernel<&cards::conv2d> {
           return detail::pointwise_conv<T, A>::forward(g, mine, at<T>(a, 0), at<const T>(a, 1), at<const T>(a, 2));
       detail::in_registers<A, T, detail::known_windows<detail::windows<S>>::out>(
           g.out, [&]<class N, int Registers, int Last>(std::int64_t c, std::size_t some) {
-            if constexpr (detail::takes_lines<T, A, detail::windows<S>>)
+            if constexpr (detail::runs_along_lines<T, A, detail::windows<S>>)
               lines<N, Registers, Last>(g, mine, c, some, at<T>(a, 0), at<const T>(a, 1), at<const T>(a, 2));
             else
               for (std::int64_t row = mine.first; row < mine.last; ++row)
@@ -152,7 +152,7 @@ private:
     const index_range mine = s.share(g.images * g.h);
     detail::in_registers<A, T, detail::known_windows<G>::in>(g.in, [&]<class N, int Registers, int Last>(
                                                                        std::int64_t c, std::size_t some) {
-      if constexpr (detail::takes_lines<T, A, G>)
+      if constexpr (detail::runs_along_lines<T, A, G>)
         return gather_lines<N, Registers, Last>(g, mine, c, some, at<T>(a, 0), at<const T>(a, 1), at<const T>(a, 2));
       for (std::int64_t row = mine.first; row < mine.last; ++row)
         for (std::int64_t w = 0; w < g.w && w < g.sw; ++w)

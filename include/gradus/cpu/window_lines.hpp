@@ -67,7 +67,7 @@ struct pixels_axis {
 };
 
 // These are the extents of images in memory.
-struct image_extents {
+struct tensor_extents {
   std::int64_t h, w, channels;
   constexpr std::int64_t offset(std::int64_t image, std::int64_t row, std::int64_t column) const {
     return ((image * h + row) * w + column) * channels;
@@ -96,7 +96,7 @@ constexpr std::int64_t line_cost(std::int64_t n) {
 // Calls f(line, run of rows, run of columns) for lines that have all positions of the rows [first, last), which count
 // through all images.
 template <class Axis, class F>
-GRADUS_INLINE void each_line(const Axis& down, const Axis& across, const image_extents& from, const image_extents& to,
+GRADUS_INLINE void each_line(const Axis& down, const Axis& across, const tensor_extents& from, const tensor_extents& to,
                              std::int64_t first, std::int64_t last, F f) {
   for (std::int64_t row = first; row < last;) {
     // A part of an image, or some whole ones that are about as many numbers as a cache holds.
