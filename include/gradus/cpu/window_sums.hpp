@@ -50,6 +50,16 @@ struct sums_of_rows {
   GRADUS_INLINE void add_close(const T* x, std::int64_t step, const T* y, std::int64_t y_stride, std::int64_t steps) {
     for (std::int64_t p = 0; p < steps; ++p) add_one(x + p * step, y + p * y_stride, row_places{});
   }
+  // Does the same for rows that lie at x[from + places[r]]; rows before `first` and from `last` on are left out.
+  GRADUS_INLINE void add_at(const T* x, std::int64_t from, const std::int64_t* places, std::int64_t step, const T* y,
+                            std::int64_t y_stride, std::int64_t steps, std::int64_t first, std::int64_t last) {
+    if (first <= 0 && last >= Rows)
+      for (std::int64_t p = 0; p < steps; ++p)
+        add_places<true>(x + (from + p * step), places, y + p * y_stride, first, last, row_places{});
+    else
+      for (std::int64_t p = 0; p < steps; ++p)
+        add_places<false>(x + (from + p * step), places, y + p * y_stride, first, last, row_places{});
+  }
   // Does the same for rows that are the image values under the taps of a filter, from tap First on: each line of the
   // filter has Run taps, lines of the image are Line numbers apart, and taps in lines outside `down` are left out.
   template <std::int64_t Run, std::int64_t Line, int First>
@@ -118,6 +128,16 @@ private:
     N v[static_cast<std::size_t>(Registers)];
     read(v, y);
     (memory::multiply_add(sums + R * Registers, N(x[R]), v, register_places{}), ...);
+  }
+  template <bool All, int... R>
+  GRADUS_INLINE void add_places(const T* x, const std::int64_t* places, const T* y, std::int64_t first,
+                                std::int64_t last_row, std::integer_sequence<int, R...>) {
+    N v[static_cast<std::size_t>(Registers)];
+    read(v, y);
+    ((All || (R >= first && R < last_row)
+          ? memory::multiply_add(sums + R * Registers, N(x[places[R]]), v, register_places{})
+          : void()),
+     ...);
   }
   template <std::int64_t Run, std::int64_t Line, int First, bool All, int... R>
   GRADUS_INLINE void add_taps(const T* x, std::int64_t from, const T* y, visible down,
