@@ -12,9 +12,8 @@
 #include <vector>
 
 #include "../codec/codec.hpp"
-#include "../summary/graph.hpp"
 #include "../summary/outputs.hpp"
-#include "../summary/run_graph.hpp"
+#include "../summary/variable_def.hpp"
 #include "../summary/writer.hpp"
 #include "measure.hpp"
 

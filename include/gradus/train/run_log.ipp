@@ -1,6 +1,8 @@
 // The bodies of run_log.hpp.
 #pragma once
 #include "../base/body.hpp"
+#include "../summary/graph.hpp"
+#include "../summary/run_graph.hpp"
 #include "run_log.hpp"
 
 namespace gradus::inline GRADUS_BUILD::detail {
