@@ -89,7 +89,7 @@ template <class... Parts>
 memory_dataset from_spans(Parts&&... parts) {
   std::vector<named_array> arrays;
   detail::name_arrays(arrays, std::forward<Parts>(parts)...);
-  return memory_dataset(arrays);
+  return memory_dataset(std::span<const named_array>(arrays.data(), arrays.size()));
 }
 
 // The components may also be listed in braces: from_spans({{"x", x, {784}}, {"y", y}}).

@@ -127,24 +127,21 @@ graph graph_of(const std::function<model_spec(graph&)>& build, mode what, bool k
 class planned_graph {
 public:
   planned_graph(const planned_graph&) = delete;
-  runnable get() const {
-    return {parts_of(ready_), view_of(program_), built_.names.chars.first,
-            kernels_.data(),  details_.data(),   divides_.get()};
-  }
+  runnable get() const;
 
 protected:
   // `built` owns the names.
   planned_graph(graph built, const build_options& o);
   ~planned_graph();
+  int signatures() const;
+  const signature& signature_at(int i) const;
   // Sets signature i's kernel, and the memory of its formula's steps.
-  void bind(std::size_t i, kernel_function run, bool divides, const void* steps);
+  void bind(int i, kernel_function run, bool divides, const void* steps);
   [[noreturn]] static void refuse_step(const card& op, dtype type);
 
-  graph built_, ready_;
-  program program_;
-  std::vector<kernel_function> kernels_;
-  std::vector<kernel_details> details_;
-  std::unique_ptr<bool[]> divides_;
+private:
+  struct parts;
+  std::unique_ptr<parts> parts_;
 };
 }  // namespace detail
 
@@ -153,16 +150,15 @@ template <class Device, class UserOps>
 class interpreted_graph : public detail::planned_graph {
 public:
   interpreted_graph(graph built, const build_options& o)
-      : planned_graph(std::move(built), o),
-        steps_(std::make_unique<steps[]>(static_cast<std::size_t>(program_.signatures.count))) {
-    for (int i = 0; i < program_.signatures.count; ++i) {
-      const detail::signature& s = program_.signatures[i];
+      : planned_graph(std::move(built), o), steps_(std::make_unique<steps[]>(static_cast<std::size_t>(signatures()))) {
+    for (int i = 0; i < signatures(); ++i) {
+      const detail::signature& s = signature_at(i);
       using registry = typename Device::template registry<UserOps>;
       steps& of = steps_[static_cast<std::size_t>(i)];
       const auto* entry = s.op->is(trait::session) ? nullptr : &registry::find(s.op);
       bool divides = false;
       if constexpr (requires { entry->divides; }) divides = entry != nullptr && entry->divides;
-      bind(static_cast<std::size_t>(i), entry != nullptr ? entry->run : nullptr, divides, of.data());
+      bind(i, entry != nullptr ? entry->run : nullptr, divides, of.data());
       if (entry == nullptr || !s.op->is(trait::expression)) continue;
       for (int k = 0; k < s.formula.steps; ++k) {
         of[static_cast<std::size_t>(k)] = registry::find(s.formula.op[k]).chunk[Device::type_index(s.formula.type)];

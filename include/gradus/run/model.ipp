@@ -12,18 +12,36 @@ GRADUS_BODY graph graph_of(const std::function<model_spec(graph&)>& build, mode 
   return g;
 }
 
-GRADUS_BODY planned_graph::planned_graph(graph built, const build_options& o)
-    : built_(std::move(built)), ready_(run_passes(built_, o)), program_(plan(parts_of(ready_), o.reuse)) {
-  const auto n = static_cast<std::size_t>(program_.signatures.count);
-  kernels_.resize(n), details_.resize(n);
-  divides_ = std::make_unique<bool[]>(n);
-}
+struct planned_graph::parts {
+  parts(graph g, const build_options& o)
+      : built(std::move(g)), ready(run_passes(built, o)), plan(detail::plan(parts_of(ready), o.reuse)) {
+    const auto n = static_cast<std::size_t>(plan.signatures.count);
+    kernels.resize(n), details.resize(n);
+    divides = std::make_unique<bool[]>(n);
+  }
+  graph built, ready;
+  program plan;
+  std::vector<kernel_function> kernels;
+  std::vector<kernel_details> details;
+  std::unique_ptr<bool[]> divides;
+};
 
+GRADUS_BODY planned_graph::planned_graph(graph built, const build_options& o)
+    : parts_(std::make_unique<parts>(std::move(built), o)) {}
 GRADUS_BODY planned_graph::~planned_graph() = default;
 
-GRADUS_BODY void planned_graph::bind(std::size_t i, kernel_function run, bool divides, const void* steps) {
-  kernels_[i] = run, divides_[i] = divides;
-  details_[i] = {&program_.signatures[static_cast<int>(i)], steps};
+GRADUS_BODY runnable planned_graph::get() const {
+  const parts& p = *parts_;
+  return {parts_of(p.ready), view_of(p.plan),  p.built.names.chars.first,
+          p.kernels.data(),  p.details.data(), p.divides.get()};
+}
+GRADUS_BODY int planned_graph::signatures() const { return parts_->plan.signatures.count; }
+GRADUS_BODY const signature& planned_graph::signature_at(int i) const { return parts_->plan.signatures[i]; }
+
+GRADUS_BODY void planned_graph::bind(int i, kernel_function run, bool divides, const void* steps) {
+  const auto at = static_cast<std::size_t>(i);
+  parts_->kernels[at] = run, parts_->divides[at] = divides;
+  parts_->details[at] = {&parts_->plan.signatures[i], steps};
 }
 
 GRADUS_BODY void planned_graph::refuse_step(const card& op, dtype type) {

@@ -28,10 +28,11 @@ struct feed_plan {
 // Matches placeholders and components of the data by name or, if no name agrees, in order. Raises invalid_argument for
 // a placeholder that nothing feeds, and for a component that does not fit its placeholder.
 feed_plan match_feeds(std::span<const placeholder_info> wanted, const components& parts, std::int64_t batch_size);
+void add_placeholder(std::vector<placeholder_info>& list, const placeholder_info& p);
 template <mode M, class Stepper, class Dataset>
 feed_plan match_feeds(Stepper& stepper, const Dataset& data) {
   std::vector<placeholder_info> wanted;
-  stepper.template placeholders<M>([&](const placeholder_info& p) { wanted.push_back(p); });
+  stepper.template placeholders<M>([&](const placeholder_info& p) { add_placeholder(wanted, p); });
   return match_feeds(wanted, data.element_spec(), data.batch_size());
 }
 
@@ -44,7 +45,7 @@ template <mode M, class Stepper, class Dataset>
 std::int64_t fill_feeds(Stepper& stepper, Dataset& data, feed_plan& plan) {
   step_machine& m = stepper.template bound<M>(data.batch_size());
   point_to_feeds(plan, data.element_spec(), data.batch_size(), m);
-  const std::int64_t n = data.next(std::span<const tensor_view>(plan.views));
+  const std::int64_t n = data.next(std::span<const tensor_view>(plan.views.data(), plan.views.size()));
   if (n != 0 && n != data.batch_size()) shorten_batch(plan, data.element_spec(), n, m);
   return n;
 }

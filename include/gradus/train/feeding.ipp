@@ -7,6 +7,8 @@
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
+GRADUS_BODY void add_placeholder(std::vector<placeholder_info>& list, const placeholder_info& p) { list.push_back(p); }
+
 // Returns a warning that lists the pairs if two components could be exchanged without an error, otherwise "".
 GRADUS_BODY std::string doubt_of_order(std::span<const placeholder_info> wanted, const components& parts) {
   std::string pairs;

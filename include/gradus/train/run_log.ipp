@@ -7,6 +7,13 @@
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
+GRADUS_BODY void append_scalars(std::vector<scalar_value>& to, std::span<const scalar_value> more) {
+  to.insert(to.end(), more.begin(), more.end());
+}
+GRADUS_BODY void append_scalars(summary_values& to, const std::vector<scalar_value>& more) {
+  for (const auto& s : more) to.push_back(scalar_summary(s.tag, s.value).front());
+}
+
 GRADUS_BODY std::vector<std::byte> encoded_graph(const graph_parts& parts, const char* names) {
   std::vector<std::byte> bytes;
   encode_graph_def(bytes, to_graph_def(parts, names));

@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "../base/optional_library.hpp"
 #include "../input/cardinality.hpp"
 #include "../run/profile.hpp"
 #include "../store/directory_lock.hpp"
@@ -188,7 +189,7 @@ public:
       items.clear();
       detail::for_each_output<mode::predict>(
           stepper_, output::prediction,
-          [&](std::string_view name, const tensor_view& v) { items.emplace_back(name, v); });
+          [&](std::string_view name, const tensor_view& v) { detail::add_prediction(items, name, v); });
       predictions found;
       found.items_ = &items, found.size_ = n;
       try {
