@@ -133,7 +133,8 @@ private:
 
 }  // namespace gradus
 
+#endif
+
 #ifndef GRADUS_COMPILED
 #include "pool.ipp"
-#endif
 #endif

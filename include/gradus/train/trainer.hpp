@@ -18,7 +18,6 @@
 #include <string>
 #include <vector>
 
-#include "../base/optional_library.hpp"
 #include "../input/cardinality.hpp"
 #include "../run/profile.hpp"
 #include "../store/directory_lock.hpp"
