@@ -7,6 +7,7 @@
 #include <gradus/input/record_writer.hpp>
 #include <gradus/input/repeat.hpp>
 #include <gradus/input/tf_example.hpp>
+#include <gradus/store/crc32c.hpp>
 
 #include <cstdlib>
 #include <filesystem>

@@ -5,6 +5,7 @@
 #include <gradus/base/sort.hpp>
 #include <gradus/checkpoint/folder.hpp>
 #include <gradus/codec/all_codecs.hpp>
+#include <gradus/codec/manifest.hpp>
 #include <gradus/codec/open.hpp>
 #include <set>
 

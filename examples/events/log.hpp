@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 #include <filesystem>
+#include <gradus/store/wire.hpp>
 #include <gradus/summary/reader.hpp>
 #include <map>
 #include <string>

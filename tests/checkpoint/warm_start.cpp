@@ -1,4 +1,5 @@
 #include "gradus/checkpoint/warm_start.hpp"
+#include "gradus/store/wire.hpp"
 
 #include <doctest/doctest.h>
 

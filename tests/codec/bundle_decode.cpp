@@ -1,4 +1,5 @@
 #include "gradus/codec/bundle_decode.hpp"
+#include "gradus/store/crc32c.hpp"
 
 #include "bundle_files.hpp"
 #include "gradus/store/parallel.hpp"

@@ -1,4 +1,5 @@
 #include "gradus/codec/cereal.hpp"
+#include "gradus/codec/manifest.hpp"
 
 #include "codec_suite.hpp"
 #include "gradus/codec/flat.hpp"

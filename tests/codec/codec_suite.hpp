@@ -16,6 +16,7 @@
 
 #include "gradus/base/random.hpp"
 #include "gradus/codec/frame.hpp"
+#include "gradus/store/crc32c.hpp"
 
 namespace codec_suite {
 using namespace gradus;

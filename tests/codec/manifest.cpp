@@ -1,4 +1,6 @@
 #include "gradus/codec/manifest.hpp"
+#include "gradus/codec/state_file.hpp"
+#include "gradus/store/crc32c.hpp"
 
 #include "../checkpoint/saving.hpp"
 

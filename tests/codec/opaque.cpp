@@ -1,6 +1,7 @@
 // Tensors of types and ranks that we do not have: files of others that hold one stay readable, and every codec carries
 // it. The files here are made byte by byte, not by our writers.
 #include "gradus/codec/opaque.hpp"
+#include "gradus/store/crc32c.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,7 @@
 #include "gradus/codec/open.hpp"
+#include "gradus/codec/manifest.hpp"
+#include "gradus/codec/state_file.hpp"
+#include "gradus/store/crc32c.hpp"
 
 #include "../checkpoint/saving.hpp"
 #include "gradus/codec/flat.hpp"

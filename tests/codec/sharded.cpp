@@ -1,4 +1,5 @@
 #include "gradus/codec/sharded.hpp"
+#include "gradus/store/crc32c.hpp"
 
 #include <doctest/doctest.h>
 

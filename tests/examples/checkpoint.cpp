@@ -11,6 +11,7 @@
 #include <gradus/checkpoint/delta.hpp>
 #include <gradus/checkpoint/in_place.hpp>
 #include <gradus/codec/flat.hpp>
+#include <gradus/store/crc32c.hpp>
 #include <gradus/store/sorted_table.hpp>
 #include <gradus/testing/temp_dir.hpp>
 #include <limits>

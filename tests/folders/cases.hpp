@@ -7,6 +7,7 @@
 #pragma once
 #include <gradus/checkpoint/delta_saver.hpp>
 #include <gradus/gradus.hpp>
+#include <gradus/store/crc32c.hpp>
 #if __has_include(<gradus/codec/npz.hpp>)
 #include <gradus/codec/cereal.hpp>
 #include <gradus/codec/cereal_json.hpp>

@@ -1,4 +1,5 @@
 #include <gradus/input/example_message.hpp>
+#include <gradus/store/wire.hpp>
 
 #include <doctest/doctest.h>
 

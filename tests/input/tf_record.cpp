@@ -1,4 +1,5 @@
 #include <gradus/input/tf_record.hpp>
+#include <gradus/store/crc32c.hpp>
 
 #include <gradus/input/dataset.hpp>
 #include <gradus/testing/faulty_files.hpp>

@@ -3,6 +3,7 @@
 
 #include <cstdio>
 #include <filesystem>
+#include <gradus/store/crc32c.hpp>
 #include <gradus/store/record.hpp>
 #include <string>
 #include <string_view>

@@ -1,4 +1,5 @@
 #include "gradus/store/sorted_table.hpp"
+#include "gradus/store/crc32c.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,3 +1,4 @@
+#include <gradus/store/wire.hpp>
 #include <gradus/summary/run_metadata.hpp>
 
 #include <doctest/doctest.h>

@@ -23,6 +23,7 @@
 #include "gradus/run/session.hpp"
 #include "gradus/session/looper.hpp"
 #include "gradus/session/queue_runner.hpp"
+#include "gradus/store/crc32c.hpp"
 #include "gradus/store/parallel.hpp"
 #include "gradus/summary/values.hpp"
 #include "gradus/summary/writer.hpp"

@@ -22,6 +22,7 @@
 #include "gradus/codec/cereal.hpp"
 #include "gradus/codec/cereal_json.hpp"
 #include "gradus/codec/flat.hpp"
+#include "gradus/codec/manifest.hpp"
 #include "gradus/codec/npz.hpp"
 #include "gradus/codec/open.hpp"
 #include "gradus/codec/safetensors.hpp"

@@ -21,3 +21,14 @@
 #else
 #define GRADUS_CARD_FUNCTION [[gnu::gnu_inline]] extern inline constexpr
 #endif
+
+// The same for a function that few programs call: `GRADUS_RARE void f(int);`, and in the .ipp file `GRADUS_RARE_BODY
+// void f(int) {...}`. Without GRADUS_COMPILED it is a template on nothing, so that a program that does not call it
+// compiles none of what it calls.
+#ifdef GRADUS_COMPILED
+#define GRADUS_RARE
+#define GRADUS_RARE_BODY
+#else
+#define GRADUS_RARE template <class = void>
+#define GRADUS_RARE_BODY template <class>
+#endif

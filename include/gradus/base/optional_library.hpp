@@ -19,6 +19,13 @@ inline constexpr optional_library zlib_library{"zlib", "GRADUS_ZLIB", "-lz"};
 inline constexpr optional_library protozero_library{"protozero", "GRADUS_PROTOZERO", ""};
 inline constexpr optional_library stb_library{"stb", "GRADUS_STB", ""};
 
+// True if this program can write and read protobuf messages.
+#if defined(GRADUS_PROTOZERO)
+inline constexpr bool has_protozero = true;
+#else
+inline constexpr bool has_protozero = false;
+#endif
+
 // Raises unimplemented. `what` is the thing that cannot be done ("a.csv.gz: gzip data"); `otherwise` is another remedy.
 [[noreturn]] inline void refuse_without(const optional_library& library, std::string_view what,
                                         std::string_view otherwise = {}) {

@@ -7,6 +7,7 @@
 // writes there removes both, and readers ignore the checkpoint, since its save was never acknowledged.
 #pragma once
 #include "../codec/open.hpp"
+#include "../codec/state_file.hpp"
 
 namespace gradus::inline GRADUS_BUILD::detail {
 

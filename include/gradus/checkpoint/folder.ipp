@@ -1,6 +1,7 @@
 // The bodies of folder.hpp.
 #pragma once
 #include "../base/body.hpp"
+#include "../codec/manifest.hpp"
 #include "folder.hpp"
 
 namespace gradus::inline GRADUS_BUILD::detail {

@@ -8,7 +8,6 @@
 
 #include "../base/state.hpp"
 #include "../codec/codec.hpp"
-#include "../store/parallel.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
 

@@ -1,6 +1,7 @@
 // The bodies of match.hpp.
 #pragma once
 #include "../base/body.hpp"
+#include "../store/parallel.hpp"
 #include "match.hpp"
 
 namespace gradus::inline GRADUS_BUILD::detail {

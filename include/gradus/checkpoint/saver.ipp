@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "../base/body.hpp"
+#include "../codec/manifest.hpp"
 #include "../store/directory_lock.hpp"
 #include "saver.hpp"
 

@@ -70,7 +70,7 @@ struct encoded {
   std::vector<encoded_file> files;
 
   // Takes the bytes over, and returns their place, which does not change.
-  std::span<std::byte> own(std::vector<std::byte> bytes) { return owned.emplace_back(std::move(bytes)); }
+  std::span<std::byte> own(std::vector<std::byte> bytes);
 };
 
 // The files of one checkpoint, by suffix. Opened files stay open as long as this lives.

@@ -3,6 +3,14 @@
 #include "../base/body.hpp"
 #include "codec.hpp"
 
+namespace gradus::inline GRADUS_BUILD {
+
+GRADUS_BODY std::span<std::byte> encoded::own(std::vector<std::byte> bytes) {
+  return owned.emplace_back(std::move(bytes));
+}
+
+}  // namespace gradus
+
 namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY bool bytes_of(dtype type, const extents& dims, std::uint64_t& bytes) {

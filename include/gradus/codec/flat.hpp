@@ -5,9 +5,14 @@
 //   tensor   = text name, u8 dtype, u8 blob, u8 rank, u8 0, rank * i64 extent, u64 offset, u64 bytes, u32 crc32c
 //   text     = u32 length, bytes
 #pragma once
-#include "frame.hpp"
+#include "codec.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
+
+namespace detail {
+class byte_sink;
+struct manifest;
+}  // namespace detail
 
 struct flat_binary {
   using policy_for = kind::codec;
@@ -15,8 +20,7 @@ struct flat_binary {
   static constexpr std::string_view extension = ".ckpt", proof = extension;
   static constexpr bool checks_itself = true;
 
-  encoded encode(const snapshot& content) const { return detail::frame_encode(name, extension, content, &write); }
-
+  encoded encode(const snapshot& content) const;
   decoded decode(checkpoint_files& files) const;
 
 private:

@@ -2,8 +2,13 @@
 #pragma once
 #include "../base/body.hpp"
 #include "flat.hpp"
+#include "frame.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
+
+GRADUS_BODY encoded flat_binary::encode(const snapshot& content) const {
+  return detail::frame_encode(name, extension, content, &write);
+}
 
 GRADUS_BODY decoded flat_binary::decode(checkpoint_files& files) const {
   std::span<const std::byte> file;

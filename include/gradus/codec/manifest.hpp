@@ -12,9 +12,6 @@
 #pragma once
 #include "../base/build.hpp"
 
-#include <charconv>
-
-#include "../store/crc32c.hpp"
 #include "codec.hpp"
 #include "state_file.hpp"
 

@@ -1,6 +1,9 @@
 // The bodies of manifest.hpp.
 #pragma once
+#include <charconv>
+
 #include "../base/body.hpp"
+#include "../store/crc32c.hpp"
 #include "manifest.hpp"
 
 namespace gradus::inline GRADUS_BUILD {

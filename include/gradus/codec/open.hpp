@@ -9,51 +9,16 @@
 #include "../base/build.hpp"
 
 #include <memory>
-#include <set>
+#include <optional>
 
-#include "../store/file_bytes.hpp"
-#include "../store/parallel.hpp"
+#include "../store/file.hpp"
 #include "any_codec.hpp"
-#include "manifest.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
 
-// The files of the checkpoint with this stem. Every file that the manifest names is checked against it when it is
-// opened.
-class files_of_stem final : public checkpoint_files {
-public:
-  files_of_stem(any_file_system fs, std::string stem, std::uint64_t max_bytes);
-
-  file_problem open(std::string_view suffix, std::span<const std::byte>& bytes) override;
-
-  // Reads the manifest, if there is one; returns false and sets a problem if it cannot be used.
-  bool open_manifest(std::string_view extension, status& kind);
-  // Opens the files that the manifest names and the codec did not open, so that none stays unchecked.
-  void open_rest();
-
-  // Returns the opened files, by suffix.
-  const std::vector<std::pair<std::string, std::span<const std::byte>>>& files() const { return files_; }
-  const std::optional<checkpoint_manifest>& manifest() const { return manifest_; }
-  const std::string& problem() const { return problem_; }
-  status kind() const { return kind_; }
-
-private:
-  static constexpr std::uint64_t most_manifest_bytes = 64 << 20;
-
-  std::string check(std::string_view suffix, std::span<const std::byte> bytes);
-
-  any_file_system fs_;
-  std::string stem_;
-  std::uint64_t left_;
-  std::deque<opened_bytes> opened_;
-  std::vector<std::pair<std::string, std::span<const std::byte>>> files_;
-  std::optional<checkpoint_manifest> manifest_;
-  std::vector<std::string> checked_;
-  std::string problem_;
-  status kind_ = status::data_loss;
-};
+class files_of_stem;
 
 // Returns the stem: "runs/model-150.safetensors" without ".safetensors"; nothing if the path does not end in the
 // extension.
@@ -64,6 +29,9 @@ class opened_files {
 public:
   opened_files(const any_codec& c, const any_file_system& fs, const std::string& path, std::uint64_t max_bytes,
                int threads, const reader_limits& limits);
+  opened_files(opened_files&&) noexcept;
+  opened_files& operator=(opened_files&&) noexcept;
+  ~opened_files();
 
   const decoded& result() const { return result_; }
   decoded& result() { return result_; }

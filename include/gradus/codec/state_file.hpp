@@ -16,12 +16,8 @@
 #pragma once
 #include "../base/build.hpp"
 
-#include <algorithm>
-#include <charconv>
 #include <optional>
 
-#include "../store/crc32c.hpp"
-#include "../store/decimal.hpp"
 #include "../store/file.hpp"
 
 namespace gradus::inline GRADUS_BUILD {

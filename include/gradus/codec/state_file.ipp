@@ -1,6 +1,11 @@
 // The bodies of state_file.hpp.
 #pragma once
+#include <algorithm>
+#include <charconv>
+
 #include "../base/body.hpp"
+#include "../store/crc32c.hpp"
+#include "../store/decimal.hpp"
 #include "state_file.hpp"
 
 namespace gradus::inline GRADUS_BUILD {

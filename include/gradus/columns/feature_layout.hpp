@@ -68,6 +68,11 @@ public:
   // Raises invalid_argument if there are no columns, if two columns of one list, or two different columns of both
   // lists, have the same name, and for a room below 1.
   explicit feature_layout(feature_layout_settings s);
+  feature_layout(const feature_layout&);
+  feature_layout(feature_layout&&) noexcept;
+  feature_layout& operator=(const feature_layout&);
+  feature_layout& operator=(feature_layout&&) noexcept;
+  ~feature_layout();
 
   // Returns the components of the result, for map.
   const components& parts() const { return parts_; }

@@ -85,6 +85,12 @@ GRADUS_BODY void keep_feature(const feature& f, const component& c, tensor_view 
 
 namespace gradus::inline GRADUS_BUILD {
 
+GRADUS_BODY feature_layout::feature_layout(const feature_layout&) = default;
+GRADUS_BODY feature_layout::feature_layout(feature_layout&&) noexcept = default;
+GRADUS_BODY feature_layout& feature_layout::operator=(const feature_layout&) = default;
+GRADUS_BODY feature_layout& feature_layout::operator=(feature_layout&&) noexcept = default;
+GRADUS_BODY feature_layout::~feature_layout() = default;
+
 GRADUS_BODY feature_layout::feature_layout(feature_layout_settings s) : s_(std::move(s)) {
   if (s_.input_layer.empty() && s_.linear_model.empty())
     raise(status::invalid_argument, "feature_layout: expected columns, found none");

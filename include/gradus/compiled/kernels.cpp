@@ -10,5 +10,7 @@ template struct gradus::built_in_ops<gradus::detail::compiled_beside_fast>;
 #if defined(GRADUS_COMPILED) && GRADUS_SIMD
 namespace gradus::inline GRADUS_BUILD::detail {
 GRADUS_SHARED_CODE()
+GRADUS_SHARED_ATTENTION(, float)
+GRADUS_SHARED_ATTENTION(, double)
 }  // namespace gradus::inline GRADUS_BUILD::detail
 #endif

@@ -1,4 +1,4 @@
-// The bodies of graph and summary/, for programs that link gradus::compiled (base/body.hpp).
+// The bodies of graph, tensor and summary/, for programs that link gradus::compiled (base/body.hpp).
 #ifndef GRADUS_COMPILED
 #define GRADUS_COMPILED
 #endif
@@ -30,3 +30,4 @@
 #include "../summary/values.ipp"
 #include "../summary/write_graph.ipp"
 #include "../summary/writer.ipp"
+#include "../tensor/clip.ipp"

@@ -150,57 +150,14 @@ struct attending {
     }
   }
 
-  void weights(T* y, const T* q) const {
-    const T* keys = q + wide;
-    alignas(64) T turned[static_cast<std::size_t>(max_head_width * block)];
-    for (std::int64_t k = 0; k < time; k += block) {
-      const std::int64_t n = rest(time - k), from = causal ? k : 0;
-      turn(turned, keys + k * stride, stride, n);
-      multiply(y + from * time + k, time, false, {q + from * stride, stride, 1}, turned, block, time - from, n,
-               [&](std::int64_t i, std::int64_t j) -> reach {
-                 return {0, causal && k + j >= from + i + group ? 0 : each};
-               });
-    }
-    for (std::int64_t i = 0; i < time; ++i) weigh(y + i * time, causal ? i + 1 : time);
-  }
+  void weights(T* y, const T* q) const;
   // Returns how many of `most` positions the group of rows from i on may attend to.
   std::int64_t seen(std::int64_t i, std::int64_t most) const { return causal && i + group < most ? i + group : most; }
 
-  void mix(T* y, const T* weights, const T* values) const {
-    multiply(y, wide, false, {weights, time, 1}, values, stride, time, each,
-             [&](std::int64_t i, std::int64_t) -> reach {
-               return {0, seen(i, time)};
-             });
-  }
+  void mix(T* y, const T* weights, const T* values) const;
 
   // Computes the gradients of queries, keys and values; dy and y are [time, wide].
-  void gradients(T* dq, const T* q, const T* weights, const T* y, const T* dy) const {
-    const T *keys = q + wide, *values = q + 2 * wide;
-    T *dkeys = dq + wide, *dvalues = dq + 2 * wide;
-    alignas(64) T turned[static_cast<std::size_t>(max_head_width * block)];
-    alignas(64) T ds[static_cast<std::size_t>(block * block)];
-    for (std::int64_t k = 0; k < time; k += block) {
-      const std::int64_t n = rest(time - k), first = causal ? k : 0;
-      turn(turned, values + k * stride, stride, n);
-      for (std::int64_t r = first; r < time; r += block) {
-        const std::int64_t rows = rest(time - r);
-        const bool corner = causal && r == k;  // the block lies on the diagonal
-        const auto along = [&](std::int64_t i, std::int64_t) -> reach { return {0, corner ? seen(i, n) : n}; };
-        const auto down = [&](std::int64_t j, std::int64_t) -> reach { return {corner ? j : 0, rows}; };
-        const T* w = weights + r * time + k;
-        multiply(ds, block, false, {dy + r * wide, wide, 1}, turned, block, rows, n,
-                 [&](std::int64_t i, std::int64_t j) -> reach {
-                   return {0, corner && j >= i + group ? 0 : each};
-                 });
-        for (std::int64_t i = 0; i < rows; ++i)
-          score_gradients(ds + i * block, w + i * time, y + (r + i) * wide, dy + (r + i) * wide,
-                          corner ? seen(i / group * group, n) : n);
-        multiply(dvalues + k * stride, stride, r != first, {w, 1, time}, dy + r * wide, wide, n, each, down);
-        multiply(dkeys + k * stride, stride, r != first, {ds, 1, block}, q + r * stride, stride, n, each, down);
-        multiply(dq + r * stride, stride, k != 0, {ds, block, 1}, keys + k * stride, stride, rows, each, along);
-      }
-    }
-  }
+  void gradients(T* dq, const T* q, const T* weights, const T* y, const T* dy) const;
 
 private:
   // Computes ds = w (dw - sum(w dw)) / sqrt(each), where sum(w dw) = sum(y dy). On entry, ds holds dw.
@@ -213,6 +170,68 @@ private:
     if (left != 0) at(N::load_partial(w + j, left), N::load_partial(ds + j, left)).store_partial(ds + j, left);
   }
 };
+
+template <class T, class A>
+void attending<T, A>::weights(T* y, const T* q) const {
+  const T* keys = q + wide;
+  alignas(64) T turned[static_cast<std::size_t>(max_head_width * block)];
+  for (std::int64_t k = 0; k < time; k += block) {
+    const std::int64_t n = rest(time - k), from = causal ? k : 0;
+    turn(turned, keys + k * stride, stride, n);
+    multiply(y + from * time + k, time, false, {q + from * stride, stride, 1}, turned, block, time - from, n,
+             [&](std::int64_t i, std::int64_t j) -> reach {
+               return {0, causal && k + j >= from + i + group ? 0 : each};
+             });
+  }
+  for (std::int64_t i = 0; i < time; ++i) weigh(y + i * time, causal ? i + 1 : time);
+}
+
+template <class T, class A>
+void attending<T, A>::mix(T* y, const T* weights, const T* values) const {
+  multiply(y, wide, false, {weights, time, 1}, values, stride, time, each, [&](std::int64_t i, std::int64_t) -> reach {
+    return {0, seen(i, time)};
+  });
+}
+
+template <class T, class A>
+void attending<T, A>::gradients(T* dq, const T* q, const T* weights, const T* y, const T* dy) const {
+  const T *keys = q + wide, *values = q + 2 * wide;
+  T *dkeys = dq + wide, *dvalues = dq + 2 * wide;
+  alignas(64) T turned[static_cast<std::size_t>(max_head_width * block)];
+  alignas(64) T ds[static_cast<std::size_t>(block * block)];
+  for (std::int64_t k = 0; k < time; k += block) {
+    const std::int64_t n = rest(time - k), first = causal ? k : 0;
+    turn(turned, values + k * stride, stride, n);
+    for (std::int64_t r = first; r < time; r += block) {
+      const std::int64_t rows = rest(time - r);
+      const bool corner = causal && r == k;  // the block lies on the diagonal
+      const auto along = [&](std::int64_t i, std::int64_t) -> reach { return {0, corner ? seen(i, n) : n}; };
+      const auto down = [&](std::int64_t j, std::int64_t) -> reach { return {corner ? j : 0, rows}; };
+      const T* w = weights + r * time + k;
+      multiply(ds, block, false, {dy + r * wide, wide, 1}, turned, block, rows, n,
+               [&](std::int64_t i, std::int64_t j) -> reach {
+                 return {0, corner && j >= i + group ? 0 : each};
+               });
+      for (std::int64_t i = 0; i < rows; ++i)
+        score_gradients(ds + i * block, w + i * time, y + (r + i) * wide, dy + (r + i) * wide,
+                        corner ? seen(i / group * group, n) : n);
+      multiply(dvalues + k * stride, stride, r != first, {w, 1, time}, dy + r * wide, wide, n, each, down);
+      multiply(dkeys + k * stride, stride, r != first, {ds, 1, block}, q + r * stride, stride, n, each, down);
+      multiply(dq + r * stride, stride, k != 0, {ds, block, 1}, keys + k * stride, stride, rows, each, along);
+    }
+  }
+}
+
+// These depend neither on a model's extents nor on its other ops: programs that link gradus::compiled compile none of
+// them (compiled/kernels.cpp). `declared` is extern, and nothing there.
+#if defined(GRADUS_COMPILED) && GRADUS_SIMD
+#define GRADUS_SHARED_ATTENTION(declared, T)                                    \
+  declared template void attending<T, fast>::weights(T*, const T*) const;       \
+  declared template void attending<T, fast>::mix(T*, const T*, const T*) const; \
+  declared template void attending<T, fast>::gradients(T*, const T*, const T*, const T*, const T*) const;
+GRADUS_SHARED_ATTENTION(extern, float)
+GRADUS_SHARED_ATTENTION(extern, double)
+#endif
 
 // Calls f(attending, index, sample, head) for this caller's share of the heads of all samples.
 template <class T, class A, class S, class F>

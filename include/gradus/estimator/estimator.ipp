@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "../base/body.hpp"
+#include "../base/optional_library.hpp"
 #include "../cluster/spec.hpp"
 #include "../cpu/device.hpp"
 #include "../ops/broadcast.hpp"

@@ -5,6 +5,7 @@
 
 #include "../base/body.hpp"
 #include "../store/file.hpp"
+#include "../store/wire.hpp"
 #include "../summary/reader.hpp"
 #include "../summary/values.hpp"
 #include "evaluation_result.hpp"

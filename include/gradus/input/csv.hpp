@@ -58,6 +58,11 @@ public:
   // Raises invalid_argument for columns or options that are not valid.
   csv_dataset(file_list files, std::vector<csv_column> columns, const csv_options& how = {},
               const any_file_system& fs = {});
+  csv_dataset(const csv_dataset&);
+  csv_dataset(csv_dataset&&) noexcept;
+  csv_dataset& operator=(const csv_dataset&);
+  csv_dataset& operator=(csv_dataset&&) noexcept;
+  ~csv_dataset();
 
   const components& element_spec() const { return spec_; }
   std::int64_t pull(std::span<const tensor_view> out, std::int64_t first, std::int64_t n);

@@ -249,6 +249,12 @@ GRADUS_BODY bool csv_dataset::default_bits(std::string_view value, dtype type, s
                            : as(std::int64_t{});
 }
 
+GRADUS_BODY csv_dataset::csv_dataset(const csv_dataset&) = default;
+GRADUS_BODY csv_dataset::csv_dataset(csv_dataset&&) noexcept = default;
+GRADUS_BODY csv_dataset& csv_dataset::operator=(const csv_dataset&) = default;
+GRADUS_BODY csv_dataset& csv_dataset::operator=(csv_dataset&&) noexcept = default;
+GRADUS_BODY csv_dataset::~csv_dataset() = default;
+
 GRADUS_BODY csv_dataset::csv_dataset(file_list files, std::vector<csv_column> columns, const csv_options& how,
                                      const any_file_system& fs)
     : files_("csv", std::move(files), {how.compression, how.ignore_errors, how.limits}, fs),

@@ -62,6 +62,10 @@ bool unite(components& into, const components& other);
 class datum {
 public:
   datum() = default;
+  datum(const datum&);
+  datum(datum&&) = default;
+  datum& operator=(const datum&);
+  datum& operator=(datum&&) = default;
   // Makes arrays with the names, dtypes and extents of `spec`, filled with zeros; an extent that is any_extent becomes
   // 0.
   explicit datum(const components& spec) { conform(spec); }

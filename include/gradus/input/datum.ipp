@@ -79,6 +79,9 @@ GRADUS_BODY bool unite(components& into, const components& other) {
 
 namespace gradus::inline GRADUS_BUILD {
 
+GRADUS_BODY datum::datum(const datum&) = default;
+GRADUS_BODY datum& datum::operator=(const datum&) = default;
+
 GRADUS_BODY tensor_view datum::operator[](std::size_t k) {
   part& p = parts_[checked(k)];
   return {p.what.type, p.what.dims, p.bytes.data()};

@@ -86,24 +86,12 @@ public:
       : mapped_dataset(std::move(source), {}, copying(std::move(f)), how) {
     spec_ = source_.element_spec();
   }
-  mapped_dataset(units source, components to, function f, const map_options& how)
-      : source_(std::move(source)), spec_(detail::announced(std::move(to), "map")), f_(std::move(f)), how_(how) {
-    if (!f_) raise(status::invalid_argument, "map: expected a function");
-    if (how.parallel < 0 || how.parallel > 1024)
-      raise(status::invalid_argument, text("map: expected 0 to 1024 threads, found ", how.parallel));
-  }
+  mapped_dataset(units source, components to, function f, const map_options& how);
   mapped_dataset(mapped_dataset&&) = default;
+  ~mapped_dataset();
   mapped_dataset& operator=(mapped_dataset&&) = default;
   // A copy has threads of its own, which start when it is first used, and begins where the consumer is.
-  mapped_dataset(const mapped_dataset& o)
-      : detail::unit_stage<mapped_dataset, Batched>(o),
-        source_(o.source_),
-        spec_(o.spec_),
-        f_(o.f_),
-        how_(o.how_),
-        waiting_(o.waiting_) {
-    if (o.is_ahead()) go_to(o.at_, o.behind_);
-  }
+  mapped_dataset(const mapped_dataset& o);
   mapped_dataset& operator=(const mapped_dataset& o) {
     mapped_dataset copy(o);
     return *this = std::move(copy);
@@ -115,70 +103,18 @@ public:
   {
     return source_.batch_size();
   }
-  bool pull_unit(datum& out) {
-    if (how_.parallel == 0 || !waiting_.empty()) {
-      if (!next_in(in_)) return false;
-      call(in_, out);
-    } else {
-      start();
-      if (!is_noted_) notes_.note(source_, at_), is_noted_ = true, behind_ = 0;
-      while (!threads_->full() && failure_ == nullptr && !has_ended_ && next_in_flight()) threads_->put();
-      if (threads_->empty()) {
-        is_noted_ = has_ended_ = false;
-        if (failure_ != nullptr) std::rethrow_exception(std::exchange(failure_, nullptr));
-        return false;
-      }
-      take_oldest(out);
-    }
-    detail::check_unit(out, spec_, Batched, "map's function");
-    return true;
-  }
+  bool pull_unit(datum& out);
   // The source's next iteration may depend on where it stands, so it goes to where the consumer is.
-  void rewind() {
-    const bool was_ahead = is_ahead();
-    drop();
-    if (was_ahead) go_to(at_, behind_);
-    source_.rewind();
-  }
+  void rewind();
   std::int64_t cardinality() const { return source_.cardinality(); }
   std::string external_state() const { return how_.stateful ? "a function of map" : source_.external_state(); }
-  void define(std::string& to) const {
-    source_.define(to);
-    to += text(".map(", to_text(spec_), ")");
-  }
+  void define(std::string& to) const;
   // The position is a number and the source's position at the consumer's place, whatever the number of threads. The
   // number is 0 or, if that position is noted with few elements, below 0: how many were taken since, and behind it, of
   // batches, their size. Version 0.5.0 wrote how many elements were in flight, these elements, and the position behind
   // them; they are computed first, without threads, and are written so until then.
-  void write(position_writer& to) const {
-    if (!is_ahead()) {
-      to.number(static_cast<std::int64_t>(waiting_.size()));
-      for (const auto& d : waiting_) d.write(to);
-      return source_.write(to);
-    }
-    to.number(-behind_);
-    if constexpr (Batched)
-      if (behind_ > 0) to.number(source_.batch_size());
-    to.bytes(at_);
-  }
-  void read(position_reader& from) {
-    constexpr auto most = std::numeric_limits<std::int64_t>::max();
-    std::deque<datum> waiting;
-    auto n = from.number(-detail::position_notes::rare, 1024, "the elements in flight in map");
-    const std::int64_t behind = n < 0 ? -n : 0;
-    if constexpr (Batched)
-      if (behind > 0) check_rows(from.number(0, most, "the size of the batches in map"), false);
-    for (; n > 0; --n) {
-      waiting.emplace_back();
-      waiting.back().read(from, source_.element_spec(), Batched);
-      if constexpr (Batched) check_rows(waiting.back().about(0).dims[0], true);
-    }
-    source_.read(from);
-    if (!from.apply()) return;
-    drop();
-    waiting_ = std::move(waiting);
-    pass(behind);
-  }
+  void write(position_writer& to) const;
+  void read(position_reader& from);
 
 private:
   static function copying(std::function<void(datum&)> f) {
@@ -202,57 +138,18 @@ private:
                                   " elements that map was computing, and this input has batches of ",
                                   source_.batch_size(), "; give it batches of that size"));
   }
-  bool next_in(datum& to) {
-    if (waiting_.empty()) return detail::read_unit(source_, to);
-    std::swap(to, waiting_.front());
-    waiting_.pop_front();
-    return true;
-  }
+  bool next_in(datum& to);
   // An error of the source comes behind the elements that are in flight, and so does its end.
-  bool next_in_flight() {
-    auto& place = threads_->next_place();
-#if defined(__cpp_exceptions)
-    try {
-#endif
-      has_ended_ = !detail::read_unit(source_, place.in);
-      place.is_noted = !has_ended_ && notes_.is_due();
-      if (place.is_noted) notes_.note(source_, place.after);
-      return !has_ended_;
-#if defined(__cpp_exceptions)
-    } catch (...) {
-      failure_ = std::current_exception();
-      return false;
-    }
-#endif
-  }
-  void take_oldest(datum& out) {
-    auto& place = threads_->oldest();
-    ++behind_;
-    if (place.is_noted) at_.swap(place.after), behind_ = 0;
-    threads_->take(out);
-  }
+  bool next_in_flight();
+  void take_oldest(datum& out);
   // Returns whether the source is somewhere else than the consumer, which is `behind_` elements behind `at_`.
   bool is_ahead() const { return (threads_ != nullptr && !threads_->empty()) || failure_ != nullptr || has_ended_; }
-  void go_to(const std::vector<std::byte>& at, std::int64_t behind) {
-    position_reader from(at, true);
-    source_.read(from);
-    pass(behind);
-  }
+  void go_to(const std::vector<std::byte>& at, std::int64_t behind);
   void pass(std::int64_t n) {
     while (n > 0 && source_.pull({}, 0, 1) != 0) --n;
   }
-  void start() {
-    if (threads_ != nullptr) return;
-    threads_ = std::make_unique<detail::map_threads>(
-        [f = f_, spec = spec_](const datum& from, datum& to) { prepare_and_call(f, spec, from, to); }, how_.parallel,
-        task_system(how_.driver));
-  }
-  void drop() {
-    waiting_.clear();
-    failure_ = nullptr;
-    is_noted_ = has_ended_ = false;
-    if (threads_ != nullptr) threads_->drop();
-  }
+  void start();
+  void drop();
 
   units source_;
   components spec_;
@@ -268,6 +165,11 @@ private:
   detail::position_notes notes_;
   std::unique_ptr<detail::map_threads> threads_;
 };
+
+#ifdef GRADUS_COMPILED
+extern template class mapped_dataset<false>;
+extern template class mapped_dataset<true>;
+#endif
 
 }  // namespace gradus
 

@@ -52,6 +52,9 @@ inline memory_dataset from_memory(std::span<const named_array> arrays) { return 
 memory_dataset from_memory(std::initializer_list<named_array> arrays);
 
 namespace detail {
+// Adds the array of these values, which are elements of these extents one after another.
+void add_array(std::vector<named_array>& arrays, std::string_view name, const_tensor_view values,
+               const extents& element);
 inline void name_arrays(std::vector<named_array>&) {}
 template <class Values, class... Rest>
 void name_arrays(std::vector<named_array>& arrays, std::string_view name, Values&& values, Rest&&... rest) {
@@ -64,16 +67,7 @@ void name_arrays(std::vector<named_array>& arrays, std::string_view name, Values
   using value = std::remove_cv_t<std::ranges::range_value_t<Values>>;
   static_assert(computable<value>, "gradus: values are float, double, int32, int64, uint8 or bool");
   const std::span<const value> all(std::ranges::data(values), std::ranges::size(values));
-  const auto add = [&](const extents& element) {
-    const std::int64_t each = count(element), total = static_cast<std::int64_t>(all.size());
-    if (each <= 0 || total % each != 0)
-      raise(status::invalid_argument,
-            text("\"", name, "\" has ", total, " values, which elements of extents ", to_text(element), " (", each,
-                 " values each) do not divide; give the extents of one element"));
-    extents dims{total / each};
-    for (int i = 0; i < element.rank; ++i) dims.push(element[i]);
-    arrays.push_back({std::string(name), const_tensor_view(all, dims)});
-  };
+  const auto add = [&](const extents& element) { add_array(arrays, name, all, element); };
   const auto proceed = [&](const auto&, auto&&... others) {
     name_arrays(arrays, std::forward<decltype(others)>(others)...);
   };
@@ -95,7 +89,7 @@ template <class... Parts>
 memory_dataset from_spans(Parts&&... parts) {
   std::vector<named_array> arrays;
   detail::name_arrays(arrays, std::forward<Parts>(parts)...);
-  return memory_dataset(arrays);
+  return memory_dataset(std::span<const named_array>(arrays.data(), arrays.size()));
 }
 
 // The components may also be listed in braces: from_spans({{"x", x, {784}}, {"y", y}}).

@@ -5,6 +5,18 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
+GRADUS_BODY void detail::add_array(std::vector<named_array>& arrays, std::string_view name, const_tensor_view values,
+                                   const extents& element) {
+  const std::int64_t each = count(element), total = values.dims[0];
+  if (each <= 0 || total % each != 0)
+    raise(status::invalid_argument,
+          text("\"", name, "\" has ", total, " values, which elements of extents ", to_text(element), " (", each,
+               " values each) do not divide; give the extents of one element"));
+  values.dims = {total / each};
+  for (int i = 0; i < element.rank; ++i) values.dims.push(element[i]);
+  arrays.push_back({std::string(name), values});
+}
+
 GRADUS_BODY memory_dataset::memory_dataset(std::span<const named_array> arrays) {
   if (arrays.empty()) raise(status::invalid_argument, "a dataset needs at least one array, found none");
   std::set<std::string_view> names;

@@ -263,6 +263,8 @@ constexpr graph run_pass(const graph_parts& p, const build_options& o) {
 // Runs the passes in the program: returns a graph ready to be planned. Without NDEBUG the laws of graph/law.hpp are
 // checked after each pass.
 graph run_passes(const graph& built, const build_options& o);
+// Runs the first pass alone: the graph with its gradients and updates, for people to look at.
+graph run_first_pass(const graph& built, const build_options& o);
 
 // These run the passes in the compiler.
 namespace detail {

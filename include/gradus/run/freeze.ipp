@@ -19,4 +19,6 @@ GRADUS_BODY graph run_passes(const graph& built, const build_options& o) {
   return lawful(6, run_pass<6>(parts_of(e), o));
 }
 
+GRADUS_BODY graph run_first_pass(const graph& built, const build_options& o) { return run_pass<1>(parts_of(built), o); }
+
 }  // namespace gradus

@@ -23,7 +23,7 @@ std::uint64_t digest_of(const frozen_weights& w);
 class frozen_record final : public blob {
 public:
   frozen_record() = default;
-  explicit frozen_record(std::span<const frozen_weights* const> layers) : layers_(layers.begin(), layers.end()) {}
+  explicit frozen_record(std::span<const frozen_weights* const> layers);
   // Finds the frozen layers of a graph; the values of their weights are read when a checkpoint is written or restored.
   void find(const graph_view& g);
   void list_in(state_list& list) {

@@ -10,6 +10,9 @@
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
+GRADUS_BODY frozen_record::frozen_record(std::span<const frozen_weights* const> layers)
+    : layers_(layers.begin(), layers.end()) {}
+
 GRADUS_BODY void frozen_record::find(const graph_view& g) {
   layers_.clear();
   for (int i = 0; i < g.size; ++i)

@@ -44,19 +44,12 @@ public:
   // `values` and `gradients` return the memory of each of the program's variables, in its order.
   template <class Value, class Gradient>
   void connect(const runnable& r, Value value, Gradient gradient) {
-    r_ = r;
+    connect(r);
     const program_view& p = r.program;
-    args_.resize(static_cast<std::size_t>(p.arg_count));
-    calls_.resize(static_cast<std::size_t>(p.call_count));
-    offsets_.resize(static_cast<std::size_t>(p.slot_count));
-    variables_.resize(static_cast<std::size_t>(p.variable_count) * 2);
     for (std::size_t k = 0; k < static_cast<std::size_t>(p.variable_count); ++k) {
       variables_[2 * k] = value(static_cast<int>(k));
       variables_[2 * k + 1] = static_cast<int>(k) < p.trainable ? gradient(static_cast<int>(k)) : nullptr;
     }
-    order_.resize(static_cast<std::size_t>(p.slot_count) * 2);
-    find_inputs();
-    batch_ = laid_out_for_ = -1;
   }
   bool connected() const { return r_.names != nullptr || r_.program.call_count != 0; }
   const runnable& what() const { return r_; }
@@ -110,6 +103,7 @@ private:
     int node;
     std::size_t offset, bytes;  // of the whole batch in feed_memory_; of one part
   };
+  void connect(const runnable& r);
   void check_size(std::int64_t whole) const;
   void lay_out();
   // Large memory is left for the kernels that write it to touch first, each on its thread; memory that no kernel writes

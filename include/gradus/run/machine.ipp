@@ -5,6 +5,18 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
+GRADUS_BODY void step_machine::connect(const runnable& r) {
+  r_ = r;
+  const program_view& p = r.program;
+  args_.resize(static_cast<std::size_t>(p.arg_count));
+  calls_.resize(static_cast<std::size_t>(p.call_count));
+  offsets_.resize(static_cast<std::size_t>(p.slot_count));
+  variables_.resize(static_cast<std::size_t>(p.variable_count) * 2);
+  order_.resize(static_cast<std::size_t>(p.slot_count) * 2);
+  find_inputs();
+  batch_ = laid_out_for_ = -1;
+}
+
 GRADUS_BODY std::string_view runnable::name_at(int offset) const {
   if (offset < 0) return {};
   std::size_t n = 0;

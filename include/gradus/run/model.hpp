@@ -119,46 +119,57 @@ private:
   }
 };
 
-// A graph that the program builds, with its plan, and its kernels from the device's registry.
-template <class Device, class UserOps>
-class interpreted_graph {
+namespace detail {
+// Returns the graph that a model function builds; `keeps_refusal` as in graph.
+graph graph_of(const std::function<model_spec(graph&)>& build, mode what, bool keeps_refusal = false);
+
+// A graph that the program builds, with its plan. What does not depend on the device is here.
+class planned_graph {
 public:
+  planned_graph(const planned_graph&) = delete;
+  runnable get() const;
+
+protected:
   // `built` owns the names.
+  planned_graph(graph built, const build_options& o);
+  ~planned_graph();
+  int signatures() const;
+  const signature& signature_at(int i) const;
+  // Sets signature i's kernel, and the memory of its formula's steps.
+  void bind(int i, kernel_function run, bool divides, const void* steps);
+  [[noreturn]] static void refuse_step(const card& op, dtype type);
+
+private:
+  struct parts;
+  std::unique_ptr<parts> parts_;
+};
+}  // namespace detail
+
+// The same with its kernels from the device's registry.
+template <class Device, class UserOps>
+class interpreted_graph : public detail::planned_graph {
+public:
   interpreted_graph(graph built, const build_options& o)
-      : built_(std::move(built)), ready_(run_passes(built_, o)), program_(detail::plan(parts_of(ready_), o.reuse)) {
-    const auto n = static_cast<std::size_t>(program_.signatures.count);
-    kernels_.resize(n), details_.resize(n), steps_.resize(n);
-    divides_ = std::make_unique<bool[]>(n);
-    for (std::size_t i = 0; i < n; ++i) {
-      const detail::signature& s = program_.signatures[static_cast<int>(i)];
-      details_[i] = {&s, steps_[i].data()};
-      if (s.op->is(trait::session)) continue;
+      : planned_graph(std::move(built), o), steps_(std::make_unique<steps[]>(static_cast<std::size_t>(signatures()))) {
+    for (int i = 0; i < signatures(); ++i) {
+      const detail::signature& s = signature_at(i);
       using registry = typename Device::template registry<UserOps>;
-      const auto& entry = registry::find(s.op);
-      kernels_[i] = entry.run;
-      if constexpr (requires { entry.divides; }) divides_[i] = entry.divides;
-      if (!s.op->is(trait::expression)) continue;
+      steps& of = steps_[static_cast<std::size_t>(i)];
+      const auto* entry = s.op->is(trait::session) ? nullptr : &registry::find(s.op);
+      bool divides = false;
+      if constexpr (requires { entry->divides; }) divides = entry != nullptr && entry->divides;
+      bind(i, entry != nullptr ? entry->run : nullptr, divides, of.data());
+      if (entry == nullptr || !s.op->is(trait::expression)) continue;
       for (int k = 0; k < s.formula.steps; ++k) {
-        const auto step = registry::find(s.formula.op[k]).chunk[Device::type_index(s.formula.type)];
-        if (step == nullptr)
-          raise(status::unimplemented, text(s.formula.op[k]->name, " is not defined for ", name_of(s.formula.type)));
-        steps_[i][static_cast<std::size_t>(k)] = step;
+        of[static_cast<std::size_t>(k)] = registry::find(s.formula.op[k]).chunk[Device::type_index(s.formula.type)];
+        if (of[static_cast<std::size_t>(k)] == nullptr) refuse_step(*s.formula.op[k], s.formula.type);
       }
     }
   }
-  interpreted_graph(const interpreted_graph&) = delete;
-  runnable get() const {
-    return {parts_of(ready_), view_of(program_), built_.names.chars.first,
-            kernels_.data(),  details_.data(),   divides_.get()};
-  }
 
 private:
-  graph built_, ready_;
-  detail::program program_;
-  std::vector<kernel_function> kernels_;
-  std::vector<kernel_details> details_;
-  std::unique_ptr<bool[]> divides_;
-  std::vector<std::array<typename Device::step_function, max_steps>> steps_;
+  using steps = std::array<typename Device::step_function, max_steps>;
+  std::unique_ptr<steps[]> steps_;
 };
 
 // A model that the program builds: sizes may come from a file, and the function may capture.
@@ -174,23 +185,21 @@ public:
   template <mode M>
   runnable get() const {
     auto& g = graphs_[static_cast<std::size_t>(M)];
-    if (!g) g = std::make_unique<interpreted_graph<Device, UserOps>>(build_model(build_, M), options(M));
+    if (!g) g = std::make_unique<interpreted_graph<Device, UserOps>>(detail::graph_of(build_, M), options(M));
     return g->get();
   }
 
   template <mode M, class See>
   void show(See see) const {
-    const graph built = build_model(build_, M), whole = run_pass<1>(parts_of(built), options(M));
+    const graph built = detail::graph_of(build_, M), whole = run_first_pass(built, options(M));
     see(parts_of(whole), built.names.chars.first);
   }
   template <mode M, class See>
   void show_forward(See see) const {
-    graph built(M);
-    built.keeps_refusal = true;
-    build_into(built, build_);
+    const graph built = detail::graph_of(build_, M, true);
     const std::string_view refusal(built.refusal.first, static_cast<std::size_t>(built.refusal.count));
     if (Compute == dtype::none || !refusal.empty()) return see(parts_of(built), built.names.chars.first, refusal);
-    const graph rounded = run_pass<1>(parts_of(built), options(M));
+    const graph rounded = run_first_pass(built, options(M));
     see(parts_of(rounded), built.names.chars.first, refusal);
   }
 
@@ -204,3 +213,7 @@ private:
 };
 
 }  // namespace gradus
+
+#ifndef GRADUS_COMPILED
+#include "model.ipp"
+#endif

@@ -94,22 +94,7 @@ class worker_pool {
 public:
   // Raises invalid_argument unless 1 <= size <= 1024; resource_exhausted if a thread cannot be created, after those
   // that were created have ended.
-  explicit worker_pool(int size, const waiting& w = {}) : size_(checked(size)), wait_(w) {
-    crowded_ = detail::is_crowded(static_cast<std::size_t>(size));
-    finished_ = std::make_unique<detail::progress[]>(static_cast<std::size_t>(size));
-    workers_.reserve(static_cast<std::size_t>(size) - 1);
-    // If a thread or memory is missing, the threads that have begun are waiting for work, and would be waited for.
-    struct until_all_began {
-      worker_pool* pool;
-      ~until_all_began() {
-        if (pool != nullptr) pool->end();
-      }
-    } guard{this};
-    for (int i = 1; i < size; ++i)
-      workers_.push_back(start_thread(text("a pool of ", size, " threads, ", i - 1, " of ", size - 1, " begun,"),
-                                      "ask for fewer", [this, i] { work(i); }));
-    guard.pool = nullptr;
-  }
+  explicit worker_pool(int size, const waiting& w = {});
   worker_pool(const worker_pool&) = delete;
   worker_pool& operator=(const worker_pool&) = delete;
   ~worker_pool() { end(); }
@@ -137,25 +122,19 @@ private:
   std::unique_ptr<detail::progress[]> finished_;
   std::vector<detail::joining_thread> workers_;  // the last member: joined before the members that they read go
 
-  static int checked(int size) {
-    if (size < 1 || size > 1024)
-      raise(status::invalid_argument, text("threads: expected a count from 1 to 1024, got ", size));
-    return size;
-  }
+  static int checked(int size);
   // Makes the threads end; they are joined when they are destroyed.
   void end() {
     call_ = nullptr;
     started_.reach(started_.value() + 1);
   }
-  void work(int self) {
-    for (std::uint32_t round = 1;; ++round) {
-      started_.wait(round, wait_, crowded_);
-      if (call_ == nullptr) return;
-      call_(what_, self);
-      finished_[static_cast<std::size_t>(self)].reach(round);
-    }
-  }
+  void work(int self);
 };
 
 }  // namespace gradus
+
+#endif
+
+#ifndef GRADUS_COMPILED
+#include "pool.ipp"
 #endif

@@ -22,15 +22,7 @@ public:
   static constexpr std::size_t most = 256;  // rows: with a few slots each they fit the nearest caches
 
   // Analyses the updates of a training graph.
-  void find(const runnable& r) {
-    found_.clear();
-    for (int i = 0; i < r.graph.view.size; ++i) {
-      const node& n = r.at(i);
-      if (n.op != &cards::apply || n.inputs != 3) continue;
-      const int ids = r.graph.view.edges[n.first + 2];
-      if (const int from = placeholder_of(r, ids, r.at(ids), deepest); from >= 0) found_.push_back({i, from});
-    }
-  }
+  void find(const runnable& r);
   // For every such update that has few rows, prefetches those of the variable and of its slots. It does so only where
   // all variables are updated alike and some update may be sparse.
   template <class Device, class Update, bool MayBeSparse = true>
@@ -69,15 +61,11 @@ private:
     ids.type == int64 ? prefetch(reinterpret_cast<const std::int64_t*>(rows))
                       : prefetch(reinterpret_cast<const std::int32_t*>(rows));
   }
-  static int placeholder_of(const runnable& r, int i, const node& rows, int depth) {
-    const node& n = r.at(i);
-    if (n.type != rows.type || gradus::count(n.dims) != gradus::count(rows.dims)) return -1;
-    if (n.op == &placeholder_card) return i;
-    for (int k = 0; depth > 0 && k < n.inputs; ++k)
-      if (const int found = placeholder_of(r, r.graph.view.edges[n.first + k], rows, depth - 1); found >= 0)
-        return found;
-    return -1;
-  }
+  static int placeholder_of(const runnable& r, int i, const node& rows, int depth);
 };
 
 }  // namespace gradus::inline GRADUS_BUILD::detail
+
+#ifndef GRADUS_COMPILED
+#include "rows_ahead.ipp"
+#endif

@@ -29,10 +29,7 @@ inline const given_rows* find_given(const std::vector<given_rows>& given, int gr
     if (g.gradient == gradient) return &g;
   return nullptr;
 }
-inline void give(std::vector<given_rows>& given, const given_rows& rows) {
-  std::erase_if(given, [&](const given_rows& g) { return g.gradient == rows.gradient; });
-  given.push_back(rows);
-}
+void give(std::vector<given_rows>& given, const given_rows& rows);
 // Returns the gradient of an update of rows.
 inline indexed_slices rows_of(step_machine& train, const std::vector<given_rows>& given, const node& apply) {
   const int* const operand = train.what().graph.view.edges + apply.first;

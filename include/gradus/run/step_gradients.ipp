@@ -8,6 +8,11 @@
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
+GRADUS_BODY void give(std::vector<given_rows>& given, const given_rows& rows) {
+  std::erase_if(given, [&](const given_rows& g) { return g.gradient == rows.gradient; });
+  given.push_back(rows);
+}
+
 GRADUS_BODY double read_number(const tensor_view& v) {
   return v.type == float64 ? *reinterpret_cast<const double*>(v.data)
                            : static_cast<double>(*reinterpret_cast<const float*>(v.data));

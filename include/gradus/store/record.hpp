@@ -23,7 +23,6 @@
 #include <vector>
 
 #include "../base/error.hpp"
-#include "crc32c.hpp"
 #include "file.hpp"
 #include "reader_limits.hpp"
 
@@ -44,7 +43,11 @@ struct append_guard {
   std::size_t size = out.size();
   bool keep = false;
   ~append_guard();
+  // Writes the header and the footer of the record whose payload lies behind `size` and the header.
+  void frame();
 };
+// Returns true if the four bytes are the masked checksum of the others.
+bool fits_masked_crc(std::span<const std::byte> bytes, const std::byte* masked);
 }  // namespace detail
 
 // Appends one record whose payload `body(out)` appends to `out`: it is framed in place, without a copy. If body raises,
@@ -54,14 +57,7 @@ void append_record(std::vector<std::byte>& out, Body&& body) {
   detail::append_guard guard{out};
   out.resize(guard.size + record_header_bytes);
   body(out);
-  const std::size_t begin = guard.size + record_header_bytes, n = out.size() - begin;
-  const std::uint32_t payload_crc = mask(crc32c(std::span<const std::byte>(out).subspan(begin, n)));
-  out.resize(out.size() + record_footer_bytes);
-  std::byte* header = out.data() + guard.size;
-  detail::put_fixed(header, n, 8);
-  detail::put_fixed(header + 8, mask(crc32c(std::span<const std::byte>(header, 8))), 4);
-  detail::put_fixed(out.data() + begin + n, payload_crc, 4);
-  guard.keep = true;
+  guard.frame();
 }
 void append_record(std::vector<std::byte>& out, std::span<const std::byte> payload);
 
@@ -164,8 +160,7 @@ private:
     if (got == 0) return record_status::end;
     if (got < header.size()) return record_status::truncated;
     const std::uint64_t n = detail::get_fixed(header.data(), 8);
-    if (mask(crc32c(std::span<const std::byte>(header).first(8))) != detail::get_fixed(header.data() + 8, 4))
-      return record_status::corrupt;
+    if (!detail::fits_masked_crc(std::span(header).first(8), header.data() + 8)) return record_status::corrupt;
     if (n > limits_.record_bytes) return length_ = n, record_status::too_long;
 
     // The first step reads as much as is already allocated, or 64 KiB; each later one doubles that.
@@ -178,8 +173,7 @@ private:
     }
     std::array<std::byte, record_footer_bytes> footer;
     if (source_.read(footer) != footer.size()) return record_status::truncated;
-    if (mask(crc32c(std::span<const std::byte>(payload))) != detail::get_fixed(footer.data(), 4))
-      return record_status::corrupt;
+    if (!detail::fits_masked_crc(payload, footer.data())) return record_status::corrupt;
     offset_ += record_overhead_bytes + n;
     return record_status::record;
   }

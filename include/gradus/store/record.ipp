@@ -1,6 +1,7 @@
 // The bodies of record.hpp.
 #pragma once
 #include "../base/body.hpp"
+#include "crc32c.hpp"
 #include "record.hpp"
 
 namespace gradus::inline GRADUS_BUILD::detail {
@@ -17,6 +18,21 @@ GRADUS_BODY std::uint64_t get_fixed(const std::byte* at, std::size_t bytes) {
 
 GRADUS_BODY append_guard::~append_guard() {
   if (!keep) out.resize(size);
+}
+
+GRADUS_BODY void append_guard::frame() {
+  const std::size_t begin = size + record_header_bytes, n = out.size() - begin;
+  const std::uint32_t payload_crc = mask(crc32c(std::span<const std::byte>(out).subspan(begin, n)));
+  out.resize(out.size() + record_footer_bytes);
+  std::byte* header = out.data() + size;
+  put_fixed(header, n, 8);
+  put_fixed(header + 8, mask(crc32c(std::span<const std::byte>(header, 8))), 4);
+  put_fixed(out.data() + begin + n, payload_crc, 4);
+  keep = true;
+}
+
+GRADUS_BODY bool fits_masked_crc(std::span<const std::byte> bytes, const std::byte* masked) {
+  return mask(crc32c(bytes)) == get_fixed(masked, 4);
 }
 
 }  // namespace gradus::detail

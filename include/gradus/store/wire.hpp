@@ -36,12 +36,7 @@ struct wire_buffer {
   std::vector<std::byte>* bytes = nullptr;
 };
 
-// True if this program can write and read protobuf messages.
-#if defined(GRADUS_PROTOZERO)
-inline constexpr bool has_protozero = true;
-#else
-inline constexpr bool has_protozero = false;
-
+#if !defined(GRADUS_PROTOZERO)
 // Replaces protozero's writer. Its constructors raise, so no other function is ever called.
 struct no_protozero_writer {
   template <class... Whatever>

@@ -1,6 +1,7 @@
 // The bodies of audio.hpp.
 #pragma once
 #include "../base/body.hpp"
+#include "../store/wire.hpp"
 #include "audio.hpp"
 
 namespace gradus::inline GRADUS_BUILD {

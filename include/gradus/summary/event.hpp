@@ -13,10 +13,13 @@
 #include <string_view>
 #include <vector>
 
+#include "../base/error.hpp"
 #include "../store/reader_limits.hpp"
-#include "../store/wire.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
+
+class wire_reader;  // store/wire.hpp
+class wire_writer;
 
 // Protobuf's numbers of Event.what's members; `none` if an event has none.
 enum class event_kind : std::uint8_t {

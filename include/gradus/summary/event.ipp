@@ -1,6 +1,7 @@
 // The bodies of event.hpp.
 #pragma once
 #include "../base/body.hpp"
+#include "../store/wire.hpp"
 #include "event.hpp"
 
 namespace gradus::inline GRADUS_BUILD::detail {

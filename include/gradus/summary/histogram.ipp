@@ -1,6 +1,7 @@
 // The bodies of histogram.hpp.
 #pragma once
 #include "../base/body.hpp"
+#include "../store/wire.hpp"
 #include "histogram.hpp"
 
 namespace gradus::inline GRADUS_BUILD {

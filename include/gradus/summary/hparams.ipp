@@ -1,6 +1,7 @@
 // The bodies of hparams.hpp.
 #pragma once
 #include "../base/body.hpp"
+#include "../store/wire.hpp"
 #include "hparams.hpp"
 #include "tag.hpp"
 

@@ -53,6 +53,7 @@ namespace gradus_stb {
 #endif
 
 #include "../base/optional_library.hpp"
+#include "../store/wire.hpp"
 #include "../tensor/tensor.hpp"
 #include "values.hpp"
 

@@ -1,6 +1,7 @@
 // The bodies of layout.hpp.
 #pragma once
 #include "../base/body.hpp"
+#include "../store/wire.hpp"
 #include "layout.hpp"
 
 namespace gradus::inline GRADUS_BUILD {

@@ -15,6 +15,7 @@
 #include <optional>
 
 #include "graph_def.hpp"
+#include "variable_def.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
 
@@ -28,19 +29,6 @@ struct saver_def {
   bool sharded = false;
   float keep_checkpoint_every_n_hours = 10000;
   int version = 2;  // checkpoints of the format V2: tensor bundles
-};
-
-// A variable, as the collections "variables" and "trainable_variables" hold it. Names of nodes that are left empty are
-// those that TensorFlow 1.x makes: <name>/Assign, <name>/read.
-struct variable_def {
-  struct slice {  // of a partitioned variable
-    std::string full_name;
-    std::vector<std::int64_t> full_shape, offset, shape;
-  };
-  std::string name;  // of the node, without ":0"
-  std::string initializer = {}, snapshot = {}, initial_value = {};
-  bool trainable = true;
-  std::optional<slice> part = {};
 };
 
 // A collection has one of these: names of nodes or of tensors ("loss:0"), messages, or numbers.

@@ -12,17 +12,6 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
-// One tensor of a checkpoint: a variable of the model, or an array that the optimizer keeps beside it.
-struct saved_tensor {
-  std::string name;  // of the node, and in the file unless `key` is given
-  dtype type = dtype::none;
-  std::vector<std::int64_t> dims;
-  bool trainable = false;
-  std::string key = {};    // name in the file
-  std::string slice = {};  // of a tensor in parts: "10 2 0,5:0,2", as TensorFlow's Saver writes it
-  std::optional<variable_def::slice> part = {};
-};
-
 // The collection of the predictions that could not be written: it has a sentence with the reason for each.
 inline constexpr std::string_view left_out_collection = "gradus_left_out";
 

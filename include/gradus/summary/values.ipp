@@ -1,6 +1,7 @@
 // The bodies of values.hpp.
 #pragma once
 #include "../base/body.hpp"
+#include "../store/wire.hpp"
 #include "values.hpp"
 
 namespace gradus::inline GRADUS_BUILD::detail {

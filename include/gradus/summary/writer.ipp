@@ -1,6 +1,7 @@
 // The bodies of writer.hpp.
 #pragma once
 #include "../base/body.hpp"
+#include "../base/optional_library.hpp"
 #include "../store/temporary.hpp"
 #include "writer.hpp"
 

@@ -60,6 +60,9 @@ namespace detail {
 struct values_seen {
   std::uint64_t number = 0;
 };
+
+void add_prediction(std::vector<std::pair<std::string, const_tensor_view>>& to, std::string_view name,
+                    const const_tensor_view& v);
 }  // namespace detail
 
 // This is one batch of predictions, by name; the next batch overwrites the views.

@@ -14,6 +14,11 @@ GRADUS_BODY void detail::raise_untrained(std::string_view model_dir, bool warm_s
         text("the model has not been trained: call ", remedy, ", or give run_config a model_dir with a checkpoint"));
 }
 
+GRADUS_BODY void detail::add_prediction(std::vector<std::pair<std::string, const_tensor_view>>& to,
+                                        std::string_view name, const const_tensor_view& v) {
+  to.emplace_back(name, v);
+}
+
 GRADUS_BODY double evaluation::operator[](std::string_view name) const {
   std::string known;
   for (const auto& [n, v] : values_) {

@@ -7,6 +7,8 @@
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
+GRADUS_BODY void add_placeholder(std::vector<placeholder_info>& list, const placeholder_info& p) { list.push_back(p); }
+
 // Returns a warning that lists the pairs if two components could be exchanged without an error, otherwise "".
 GRADUS_BODY std::string doubt_of_order(std::span<const placeholder_info> wanted, const components& parts) {
   std::string pairs;
@@ -100,6 +102,53 @@ GRADUS_BODY void shorten_batch(feed_plan& plan, const components& parts, std::in
       if (node >= 0 && m.what().program.places[node].index == slot)
         std::memmove(m.address(node), plan.views[i].data, static_cast<std::size_t>(n) * size_bytes(parts[i]));
     }
+}
+
+GRADUS_RARE const placeholder_info& placeholder_of(std::span<const placeholder_info> wanted, const feed& f) {
+  if (f.g != nullptr) raise(status::invalid_argument, "feed a step by the names of placeholders, not by tensors");
+  for (const auto& p : wanted)
+    if (p.name == f.name) return p;
+  std::string names;
+  for (const auto& p : wanted) names += text(names.empty() ? "" : ", ", '"', p.name, '"');
+  raise(status::not_found, text("feed \"", f.name, "\": the model has no placeholder of this name; it has ", names));
+}
+
+GRADUS_RARE_BODY std::int64_t check_feeds(std::span<const placeholder_info> wanted, std::span<const feed> feeds) {
+  std::int64_t examples = -1;
+  for (std::size_t i = 0; i < feeds.size(); ++i) {
+    const placeholder_info& p = placeholder_of(wanted, feeds[i]);
+    for (std::size_t k = 0; k < i; ++k)
+      if (feeds[k].name == p.name)
+        raise(status::invalid_argument, text("feed \"", p.name, "\" is given twice; give it once"));
+    const std::int64_t n = batch_of(p.name, p.dims, feeds[i].data);
+    if (n >= 0 && examples >= 0 && n != examples)
+      raise(status::invalid_argument,
+            text("feed \"", p.name, "\" holds ", n, " examples, another feed ", examples, "; feed as many of each"));
+    if (n >= 0) examples = n;
+  }
+  if (examples == 0)
+    raise(status::invalid_argument,
+          text("the feeds hold no examples: \"", feeds[0].name, "\" is empty; feed one or more"));
+  const std::int64_t batch_size = examples < 0 ? 1 : examples;
+  for (const auto& p : wanted) {
+    const feed* fed = nullptr;
+    for (const feed& f : feeds)
+      if (f.name == p.name) fed = &f;
+    if (fed != nullptr)
+      accept_feed(p.name, p.dims, p.type, batch_size, fed->data, nullptr);
+    else if (p.used)
+      raise(status::invalid_argument,
+            text("placeholder \"", p.name, "\" is needed and was not fed: give {\"", p.name, "\", data}"));
+  }
+  return batch_size;
+}
+
+GRADUS_RARE_BODY void copy_feeds(std::span<const placeholder_info> wanted, std::span<const feed> feeds,
+                                 std::int64_t batch_size, step_machine& m) {
+  for (const feed& f : feeds) {
+    const placeholder_info& p = placeholder_of(wanted, f);
+    accept_feed(p.name, p.dims, p.type, batch_size, f.data, m.address(p.node));
+  }
 }
 
 }  // namespace gradus::detail

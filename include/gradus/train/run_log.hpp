@@ -11,10 +11,10 @@
 #include <utility>
 #include <vector>
 
+#include "../base/optional_library.hpp"
 #include "../codec/codec.hpp"
-#include "../summary/graph.hpp"
 #include "../summary/outputs.hpp"
-#include "../summary/run_graph.hpp"
+#include "../summary/variable_def.hpp"
 #include "../summary/writer.hpp"
 #include "measure.hpp"
 
@@ -43,12 +43,14 @@ summary_values show_outputs(Steps& steps) {
     return {};
 }
 
+void append_scalars(std::vector<scalar_value>& to, std::span<const scalar_value> more);
+void append_scalars(summary_values& to, const std::vector<scalar_value>& more);
 // Returns all summaries of a step as one.
 template <class Steps>
 summary_values merged_summary(Steps& steps, double loss, double rate, std::vector<scalar_value>& scratch) {
   collect_scalars(steps, loss, rate, scratch);
   summary_values all = show_outputs(steps);
-  for (const auto& s : scratch) all.push_back(scalar_summary(s.tag, s.value).front());
+  append_scalars(all, scratch);
   return all;
 }
 
@@ -87,7 +89,7 @@ public:
   void add_step(Steps& steps, double loss, double rate, std::span<const scalar_value> more = {}) {
     const std::int64_t step = steps.global_step();
     collect_scalars(steps, loss, rate, scalars_);
-    scalars_.insert(scalars_.end(), more.begin(), more.end());
+    append_scalars(scalars_, more);
     const summary_values shown = shows_more_ ? show_outputs(steps) : summary_values();
     to_.add_summary(scalars_, step);
     if (!shown.empty()) to_.add_summary(shown, step);

@@ -1,9 +1,18 @@
 // The bodies of run_log.hpp.
 #pragma once
 #include "../base/body.hpp"
+#include "../summary/graph.hpp"
+#include "../summary/run_graph.hpp"
 #include "run_log.hpp"
 
 namespace gradus::inline GRADUS_BUILD::detail {
+
+GRADUS_BODY void append_scalars(std::vector<scalar_value>& to, std::span<const scalar_value> more) {
+  to.insert(to.end(), more.begin(), more.end());
+}
+GRADUS_BODY void append_scalars(summary_values& to, const std::vector<scalar_value>& more) {
+  for (const auto& s : more) to.push_back(scalar_summary(s.tag, s.value).front());
+}
 
 GRADUS_BODY std::vector<std::byte> encoded_graph(const graph_parts& parts, const char* names) {
   std::vector<std::byte> bytes;

@@ -188,7 +188,7 @@ public:
       items.clear();
       detail::for_each_output<mode::predict>(
           stepper_, output::prediction,
-          [&](std::string_view name, const tensor_view& v) { items.emplace_back(name, v); });
+          [&](std::string_view name, const tensor_view& v) { detail::add_prediction(items, name, v); });
       predictions found;
       found.items_ = &items, found.size_ = n;
       try {
