@@ -214,7 +214,7 @@ private:
     const bool copies = copies_line<N>(g, whole, held);
     const std::int64_t beside = copies ? g.ow : whole.first, after = copies ? g.ow : whole.last;
     const std::int64_t of_row = copies ? (g.ow - 1) * step + held : (whole.first + g.ow - whole.last) * held;
-    const std::int64_t at_once = of_row == 0 ? g.oh : edge_numbers / of_row;
+    const std::int64_t in_one_go = of_row == 0 ? g.oh : edge_numbers / of_row;
     T edges[static_cast<std::size_t>(edge_numbers + width_of<N>)];
     for (std::int64_t done = 0; done < g.out; done += Rows) {
       const std::int64_t channel = done + Rows <= g.out ? done : g.out - Rows;  // some may be computed twice
@@ -227,8 +227,8 @@ private:
             if (const std::int64_t h = oh * g.sh - g.above + kh; h >= 0 && h < g.h)
               f(x + (image * g.h + h) * line, dy + (image * g.oh + oh) * g.ow * g.out + channel);
         };
-        for (std::int64_t begin = 0; begin < g.oh; begin += at_once) {
-          const std::int64_t end = g.oh - begin < at_once ? g.oh : begin + at_once;
+        for (std::int64_t begin = 0; begin < g.oh; begin += in_one_go) {
+          const std::int64_t end = g.oh - begin < in_one_go ? g.oh : begin + in_one_go;
           if (of_row != 0) {
             T* to = edges;
             rows(begin, end, [&](const T* from, const T*) {

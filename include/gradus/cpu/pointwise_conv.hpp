@@ -42,16 +42,16 @@ struct pointwise_conv {
     if (g.sh == 1 && g.sw == 1)
       return multiply({x + rows.first * g.w * g.in, g.in, false}, w, y, g.out, (rows.last - rows.first) * g.ow, g.out,
                       g.in);
-    const std::int64_t at_once = room / (g.ow * g.in);
+    const std::int64_t in_one_go = room / (g.ow * g.in);
     alignas(64) T copies[static_cast<std::size_t>(room + width)];
     for (std::int64_t row = rows.first; row < rows.last;) {
       const auto from = [&](std::int64_t r) { return x + (r / g.oh * g.h + r % g.oh * g.sh) * g.w * g.in; };
-      if (at_once == 0) {
+      if (in_one_go == 0) {
         multiply({from(row), g.sw * g.in, false}, w, y, g.out, g.ow, g.out, g.in);
         ++row, y += g.ow * g.out;
         continue;
       }
-      const std::int64_t end = rows.last - row < at_once ? rows.last : row + at_once;
+      const std::int64_t end = rows.last - row < in_one_go ? rows.last : row + in_one_go;
       T* to = copies;
       for (std::int64_t r = row; r < end; ++r)
         for (std::int64_t ow = 0; ow < g.ow; ++ow, to += g.in) copy(to, from(r) + ow * g.sw * g.in, g.in);
@@ -76,23 +76,23 @@ struct pointwise_conv {
         }
     };
     if (g.sh == 1 && g.sw == 1) {
-      const std::int64_t last = rows.last * g.w, at_once = adds_to_zero ? room / g.in : last;
-      for (std::int64_t first = rows.first * g.w; first < last; first += at_once) {
-        const std::int64_t many = last - first < at_once ? last - first : at_once;
+      const std::int64_t last = rows.last * g.w, in_one_go = adds_to_zero ? room / g.in : last;
+      for (std::int64_t first = rows.first * g.w; first < last; first += in_one_go) {
+        const std::int64_t many = last - first < in_one_go ? last - first : in_one_go;
         product(dx + first * g.in, g.in, dy + first * g.out, many);
         add_to_zero(dx + first * g.in, many * g.in);
       }
       return;
     }
     alignas(64) T sums[static_cast<std::size_t>(room + width)];
-    const std::int64_t at_once = room / (g.ow * g.in);
+    const std::int64_t in_one_go = room / (g.ow * g.in);
     const auto is_seen = [&](std::int64_t row) { return row % g.h % g.sh == 0; };
     const T* up = dy + (rows.first / g.h * g.oh + (rows.first % g.h + g.sh - 1) / g.sh) * g.ow * g.out;
     for (std::int64_t row = rows.first; row < rows.last;) {
       std::int64_t end = row, seen = 0;  // as many rows as fit, or one
-      for (; end < rows.last && (end == row || !is_seen(end) || seen < at_once); ++end) seen += is_seen(end) ? 1 : 0;
+      for (; end < rows.last && (end == row || !is_seen(end) || seen < in_one_go); ++end) seen += is_seen(end) ? 1 : 0;
       std::memset(dx + row * line, 0, static_cast<std::size_t>((end - row) * line) * sizeof(T));
-      if (at_once == 0) {
+      if (in_one_go == 0) {
         if (seen != 0) {
           product(dx + row * line, g.sw * g.in, up, g.ow);
           for (std::int64_t ow = 0; ow < g.ow; ++ow) add_to_zero(dx + row * line + ow * g.sw * g.in, g.in);

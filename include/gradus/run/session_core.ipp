@@ -458,7 +458,7 @@ GRADUS_BODY std::unique_ptr<prepared_run> session_core::made_for(std::span<const
     p->reads.push_back(used[static_cast<std::size_t>(r.program.variables[k])]);
 
   const auto starts = [](const prepared_run::own_op& own) { return own.op->starts_variables; };
-  const auto changes = [&](const resource_variable* v) { return shared_->is_held(v->name); };
+  const auto changes = [&](const resource_variable* one) { return shared_->is_held(one->name); };
   if (shared_ != nullptr)
     p->enters =
         p->shares || ((!also_read.empty() || std::find(p->reads.begin(), p->reads.end(), true) != p->reads.end()) &&
