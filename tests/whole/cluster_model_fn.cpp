@@ -39,17 +39,15 @@ void work(const run_config& config, const server& here, const Policies&... polic
         return spec;
       },
       {.config = config});
-  const train_spec train(
-      [&] {
-        return labelled(line::data().repeat().shard(here.workers(), here.worker()), {"y"});
-      },
-      {.max_steps = steps});
+  const train_spec train([&] { return labelled(line::data().repeat().shard(here.workers(), here.worker()), {"y"}); },
+                         {.max_steps = steps});
   const eval_spec eval([] { return line::once(); }, {.start_delay_secs = 0, .throttle_secs = 0});
   train_and_evaluate(e, train, eval, {.here = &here});
 }
 }  // namespace
 
-TEST_CASE("chief, worker and parameter servers by their roles, then the evaluator: the mean of two workers' gradients") {
+TEST_CASE(
+    "chief, worker and parameter servers by their roles, then the evaluator: the mean of two workers' gradients") {
   const temp_dir place;
   const std::string dir = place / "run";
   const cluster_spec all = config_of(dir, "chief").cluster_spec();
@@ -85,7 +83,16 @@ TEST_CASE("chief, worker and parameter servers by their roles, then the evaluato
 TEST_CASE("a worker whose model function does not give its optimizer the server is refused, with the remedy") {
   const temp_dir place;
   const server nobody(server::local_def());
-  const std::string what =
-      message_of(status::unimplemented, [&] { work(config_of(place / "run", "worker"), nobody); });
+  const std::string what = message_of(status::unimplemented, [&] { work(config_of(place / "run", "worker"), nobody); });
   CHECK(says(what, "give the optimizer gradus::connected{server}"));
+}
+
+TEST_CASE("a configuration that says another task than the server is refused, with both") {
+  const temp_dir place;
+  const cluster_spec all = config_of(place / "run", "chief").cluster_spec();
+  loop::hub h;
+  const auto said = loop::run_tasks(all, h, [&](server& here) {
+    if (here.is_chief()) work(config_of(place / "run", "worker"), here, connected{here}, sync_replicas{});
+  });
+  CHECK(says(said.at("chief 0"), "is chief 0 of its cluster, and the run_config says worker 0"));
 }

@@ -249,3 +249,21 @@ TEST_CASE("tasks whose graphs or settings differ are refused, with the first dif
   });
   CHECK(says(thrown, "0.25"));
 }
+
+TEST_CASE("a role that is not the server's is refused; without a global_step the train op counts the graph's") {
+  run_tasks(1, 2, [&](server& here) {
+    task_graph t(counter, connected{here}, sync_replicas{}, an_eighth);
+    CHECK(says(
+        message_of(status::invalid_argument,
+                   [&] { monitored_training_session s(t.g, sessions_of(t.g, t.opt), {.is_chief = !here.is_chief()}); }),
+        "write .is_chief = here.is_chief()"));
+    graph g;
+    const value w = g.variable("w", {2}, {.init = zeros}), step = create_global_step(g);
+    optimizer opt(connected{here}, sync_replicas{}, an_eighth);
+    const value train = opt.minimize(reduce_sum(w));
+    session s(g, opt);
+    s.initialize(1);
+    s.run(train);
+    CHECK(s.run(step).as<std::int64_t>()[0] == 1);
+  });
+}

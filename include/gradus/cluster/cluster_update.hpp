@@ -4,6 +4,7 @@
 #pragma once
 #include "../base/build.hpp"
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -61,7 +62,8 @@ private:
   running_update<Device, Update> first_values_;
   steps_type steps_;
   std::mutex mutex_;  // of a step, or of the state that comes between two
-  bool has_entered_ = false, is_behind_ = false;
+  std::atomic<bool> has_entered_ = false;
+  bool is_behind_ = false, left_ = false;
 
   bool is_chief() const override { return is_chief_; }
   bool has_entered() const override { return has_entered_; }
@@ -79,7 +81,8 @@ private:
   bool is_behind(std::string_view variable) const override { return steps_.is_behind(variable); }
   void gather() override {
     const std::lock_guard alone(mutex_);
-    if (!is_behind_ || left_) return;
+    if (!is_behind_) return;
+    if (left_) raise_left();
     or_lost([&] { steps_.gather(); });
     steps_.set_all();
     is_behind_ = false;
@@ -91,8 +94,12 @@ private:
     if (!completed) return steps_.stay();
     or_lost([&] { steps_.leave(); });
   }
-  bool left_ = false;
 
+  [[noreturn]] static void raise_left() {
+    raise(status::failed_precondition,
+          "this task has left its cluster, which holds the slots and makes the updates; read and train before the "
+          "session ends, or make another one");
+  }
   // What a cluster's end raises in a task is no reason for another session.
   template <class F>
   static void or_lost(F f) {
@@ -107,7 +114,7 @@ private:
   // a sparse one, the slots.
   void push(const runnable& r, const bound_call& c, std::int64_t batch_size) {
     const std::lock_guard alone(mutex_);
-    if (left_) raise(status::failed_precondition, "this task has left its cluster; make another session");
+    if (left_) raise_left();
     const int* const operands = r.graph.view.edges + r.at(c.node).first;
     const auto view = [&](int at) -> const_tensor_view {
       const node& n = r.at(operands[at]);

@@ -179,6 +179,7 @@ public:
       raise(status::invalid_argument,
             text("For distributed training, there can only be one `evaluator` task (with task id 0). Given task id ",
                  c.task_id()));
+    check_task(c);
     if (!c.cluster_spec() && type != "evaluator") return train_with_evaluations({});
     if (type == "local")
       raise(status::invalid_argument,
@@ -235,6 +236,18 @@ private:
     return {std::move(behind->outcome.metrics), std::move(behind->exported)};
   }
 
+  // The configuration and the server have to say the same of this task.
+  void check_task(const run_config& c) const {
+    if (o_->here == nullptr || o_->here->network() == nullptr) return;
+    const server_def& d = o_->here->def();
+    if (c.cluster_spec() && c.task_type() == d.job_name && c.task_id() == d.task_index) return;
+    raise(status::invalid_argument,
+          text("the server of train_and_evaluate is ", d.job_name, " ", d.task_index,
+               " of its cluster, and the run_config ",
+               c.cluster_spec() ? text("says ", c.task_type(), " ", c.task_id()) : std::string("has no cluster"),
+               "; make both from one TF_CONFIG (run_config::from_environment), or in a local_cluster by "
+               "run_config::from_tf_config"));
+  }
   running_server start_server() const {
     if (const server* const here = o_->here; here != nullptr) return {[here] { here->join(); }, nullptr};
     const run_config& c = *e_->config;
@@ -251,6 +264,10 @@ private:
     }
     e_->say("Start Tensorflow server.");
     if (o_->start_server) return o_->start_server(c);
+    if (c.num_ps_replicas() > 0)
+      e_->warn(text("the server of this ", c.task_type(),
+                    " reaches no other task; where tasks train together, pass the server of the task, which its "
+                    "optimizer is connected to: train_and_evaluate(..., {.here = &here})"));
     const auto here = std::make_shared<gradus::server>(
         server_def{.cluster = c.cluster_spec(), .job_name = c.task_type(), .task_index = c.task_id()}, true, o_->tasks);
     return {[here] { here->join(); }, here};

@@ -101,6 +101,8 @@ public:
   cancellation& closing() { return end_.closing; }
   // ---- a session whose train op a cluster makes (cluster/connected.hpp)
   bool is_of_a_task() const { return core_.shared() != nullptr; }
+  // Raises invalid_argument if the session is that of the chief, and of another task otherwise, than its caller says.
+  void check_role(bool is_chief) const;
   // Brings all state to one step, which is a later one if other tasks have gone on: code that saves calls this before
   // it reads the step, while runs pause. It does nothing for a session that is not a task's.
   void gather() {

@@ -86,6 +86,12 @@ GRADUS_BODY void base_session::start_computed(std::vector<int> variables, std::s
 GRADUS_BODY void base_session::gathered_state::refresh() {
   if (of->core_.shared()->has_entered()) of->core_.shared()->gather();
 }
+GRADUS_BODY void base_session::check_role(bool is_chief) const {
+  if (core_.shared() == nullptr || core_.shared()->is_chief() == is_chief) return;
+  raise(status::invalid_argument,
+        text("is_chief is ", is_chief, ", and the server of this session's optimizer is ",
+             is_chief ? "another task than the chief" : "the chief's", "; write .is_chief = here.is_chief()"));
+}
 GRADUS_BODY void base_session::catch_up(std::string_view variable) {
   if (core_.shared() != nullptr && core_.shared()->is_behind(variable)) gathered_.refresh();
 }
@@ -93,8 +99,9 @@ GRADUS_BODY void base_session::catch_up(std::string_view variable) {
 GRADUS_BODY void base_session::enter_cluster() {
   shared_update& u = *core_.shared();
   if (u.has_entered()) return;
-  if (u.is_chief() && !u.has_first_values()) return;
   if (!u.is_chief()) start_variables(seed_, {});
+  const auto still = pause_runs();  // the others wait for the same values
+  if (u.has_entered() || (u.is_chief() && !u.has_first_values())) return;
   u.enter();
 }
 

@@ -309,7 +309,9 @@ private:
     }
   }
 
-  value build(graph& g, std::span<const gradient_and_variable> list, const apply_gradients_options& o) {
+  value build(graph& g, std::span<const gradient_and_variable> list, apply_gradients_options o) {
+    if constexpr (in_cluster)  // a cluster has one count of steps, which is the graph's
+      if (!o.global_step) g.for_each_in(collection::global_step, [&](value step) { o.global_step = step; });
     check_count(g, o);
     plan_type plan;
     plan.g = &g, plan.counts = !o.global_step || in_cluster;

@@ -134,12 +134,16 @@ GRADUS_BODY void session_core::find_shared() {
     shared_update* const found = u->share(*box_);
     if (found == nullptr) continue;
     if (shared_ != nullptr)
-      raise(
-          status::unimplemented,
-          "two train ops of a session are those of a cluster's task, and a cluster makes the updates of one; minimize "
-          "the sum of the losses, or give each train op a cluster of its own");
+      raise(status::unimplemented,
+            "two train ops of a session are those of a cluster's task, and a cluster makes the updates of one; update "
+            "all variables by one optimizer, whose rule may be a multi{} of several");
     shared_ = found;
   }
+  if (shared_ != nullptr && updates_.size() > 1)
+    raise(status::unimplemented,
+          "a session has a train op of a cluster's task, and one whose optimizer has no connected{server}: that one "
+          "would train variables of this task alone; update all variables by one optimizer, whose rule may be a "
+          "multi{} of several");
 }
 
 GRADUS_BODY void session_core::start_drawn(std::span<resource_variable* const> among,

@@ -1,6 +1,8 @@
 // The bodies of session_manager.hpp.
 #pragma once
+#include <cstdio>
 #include <optional>
+#include <utility>
 
 #include "../base/body.hpp"
 #include "../base/pause.hpp"
@@ -141,7 +143,7 @@ GRADUS_BODY std::unique_ptr<base_session> session_manager::wait_for_session(cons
                                                                             double max_wait_secs, cancellation* stop,
                                                                             const prepare_options& first_values) const {
   const double until = tasks_.elapsed() + max_wait_secs;
-  for (;;) {
+  for (bool is_said = false;;) {
     std::unique_ptr<base_session> s = open();
     if (s->is_of_a_task() && first_values.init_op) s->run(first_values.init_op, first_values.init_feed_dict);
     const answer local = try_local_init(*s);
@@ -151,6 +153,11 @@ GRADUS_BODY std::unique_ptr<base_session> session_manager::wait_for_session(cons
       raise(status::deadline_exceeded,
             text("Session was not ready after waiting ", max_wait_secs, " secs: ", ready.why_not,
                  ". Start the chief, which initializes the variables, or wait longer (max_wait_secs)"));
+    if (!std::exchange(is_said, true))
+      std::fprintf(stderr,
+                   "gradus: a session waits for the chief to initialize its variables (%s). If the chief is another "
+                   "task of a cluster, give the optimizer of this session gradus::connected{server}\n",
+                   ready.why_not.c_str());
     if (!detail::pause(tasks_, o_.recovery_wait_secs, stop, &s->closing()) && stop != nullptr && stop->is_cancelled())
       raise(status::cancelled,
             text("Session was not ready: ", ready.why_not, "; waiting for it ended: ", stop->reason()));

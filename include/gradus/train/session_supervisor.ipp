@@ -143,8 +143,9 @@ GRADUS_BODY std::shared_ptr<base_session> session_supervisor::prepare(std::strin
   saved_step_ = -1;
   if (summary_writer_ != nullptr && !writer_is_open_.exchange(true)) summary_writer_->reopen();
   const session_factory open = [&, name = std::string(master)] {
-    if (o_.connect) return o_.connect(name, open_);
-    return in_process<>().connect(parse_master(name), open_);
+    auto s = o_.connect ? o_.connect(name, open_) : in_process<>().connect(parse_master(name), open_);
+    s->check_role(o_.is_chief);
+    return s;
   };
   std::shared_ptr<base_session> sess;
   const std::shared_ptr<cancellation> stops = coord_.stopping();
