@@ -105,6 +105,10 @@ TEST_CASE("binary_class_head: thresholds, fractions as labels, a head's name, re
              {"precision/positive_threshold_0.75", 0},
              {"recall/positive_threshold_0.75", 0}},
             1e-2);
+  // A threshold is of the second class: that of the first would be wrong for both examples.
+  const auto sided = run(binary_class_head({.thresholds = {0.5}}), mode::evaluate, {{-1, 1}, {2, 1}}, {{0, 1}, {2, 1}});
+  close(sided.metrics.at("accuracy/positive_threshold_0.5"), 1);
+  close(sided.metrics.at("precision/positive_threshold_0.5"), 1);
   const auto e = run(binary_class_head(), mode::evaluate, {{0.5f, -0.3f}, {2, 1}}, {{0.8f, 0.4f}, {2, 1}});
   CHECK(e.loss == doctest::Approx(1.2484322));
   close(e.metrics.at("average_loss"), 1.2484322 / 2);
