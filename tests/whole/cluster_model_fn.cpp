@@ -3,6 +3,7 @@
 #include <gradus/cluster/connected.hpp>
 #include <gradus/estimator/train_and_evaluate.hpp>
 #include <gradus/testing/temp_dir.hpp>
+#include <gradus/train/hooks/early_stopping_hook.hpp>
 #include <gradus/train/run_environment.hpp>
 
 #include <doctest/doctest.h>
