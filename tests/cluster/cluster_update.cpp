@@ -19,17 +19,7 @@ const adam with_adam{.rate = 0.01};
 const clip_by_global_norm with_clip{0.5};
 const exponential_moving_average with_average{.decay = 0.9};
 
-template <auto Model, class... Policies>
-void same_bits(int ps, int workers, const Policies&... policies) {
-  CAPTURE(ps);
-  CAPTURE(workers);
-  CAPTURE(detail::name_of_type<std::tuple<Policies...>>());
-  const temp_dir place;
-  session_tasks::together(Model, ps, workers, place / "many", 23, sync_replicas{}, policies...);
-  const auto many = session_tasks::of_sessions(place / "many");
-  CHECK(many.step == 23);
-  CHECK(run_files::difference(many, session_tasks::alone<Model>(place / "one", workers, 23, policies...)) == "");
-}
+using session_tasks::same_bits;
 
 }  // namespace
 

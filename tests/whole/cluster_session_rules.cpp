@@ -18,17 +18,7 @@ const clip_by_global_norm with_clip{0.5};
 using cluster_models::mlp;
 using session_tasks::letters;
 
-template <auto Model, class... Policies>
-void same_bits(int ps, int workers, const Policies&... policies) {
-  CAPTURE(ps);
-  CAPTURE(workers);
-  CAPTURE(detail::name_of_type<std::tuple<Policies...>>());
-  const temp_dir place;
-  session_tasks::together(Model, ps, workers, place / "many", 23, sync_replicas{}, policies...);
-  const auto many = session_tasks::of_sessions(place / "many");
-  CHECK(many.step == 23);
-  CHECK(run_files::difference(many, session_tasks::alone<Model>(place / "one", workers, 23, policies...)) == "");
-}
+using session_tasks::same_bits;
 // Where gradients come as rows, microbatches add them otherwise: the trainers of a cluster are what has the same bits.
 template <auto Model, class... Policies>
 void bits_of_trainers(int ps, int workers, const Policies&... policies) {

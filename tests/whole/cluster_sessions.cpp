@@ -1,6 +1,7 @@
 // costs: 200
 // Sessions as tasks of a cluster's training, in one process: what is saved and resumed, what a program sees of the
 // variables, how they end, and what they refuse.
+#include <gradus/run/executor.hpp>
 #include <gradus/testing/temp_dir.hpp>
 #include <gradus/train/session_supervisor.hpp>
 
@@ -265,5 +266,44 @@ TEST_CASE("a role that is not the server's is refused; without a global_step the
     s.initialize(1);
     s.run(train);
     CHECK(s.run(step).as<std::int64_t>()[0] == 1);
+  });
+}
+
+TEST_CASE("threads, and a saver on a thread of its own") {
+  const temp_dir place;
+  const auto one = alone<mlp>(place / "one", 2, 17, with_adam, with_clip);
+  run_tasks(2, 2, [&](server& here) {
+    task_graph t(mlp, connected{here}, sync_replicas{}, with_adam, with_clip);
+    session_supervisor sv(t.g, sessions_of(t.g, t.opt, threads{2}),
+                          {.is_chief = here.is_chief(),
+                           .init_op = t.init,
+                           .logdir = place / "many",
+                           .save_summaries_secs = 0,
+                           .save_model_secs = 0.001,
+                           .services = service_place::threads});
+    fed_points data;
+    auto sess = sv.managed_session();
+    sess.within([&] {
+      for (std::int64_t at = 0; !sv.should_stop() && at < 17;) {
+        data.take(at * 2 + here.worker(), session_tasks::round_batch / 2);
+        at = sess.run({t.step, t.train}, {{"x", data.x}, {"y", data.y}})[0].as<std::int64_t>()[0];
+      }
+    });
+  });
+  CHECK(run_files::difference(of_sessions(place / "many"), one) == "");
+}
+TEST_CASE("float64, an int32 step, an empty variable") {
+  run_tasks(1, 2, [&](server& here) {
+    graph g;
+    const value w = g.variable("w", {3}, {.init = zeros, .type = float64}),
+                e = g.variable("e", {0, 2}, {.init = zeros});
+    const value step = g.variable("s", {}, {.init = zeros, .trainable = false, .type = int32});
+    optimizer opt(connected{here}, sync_replicas{}, an_eighth);
+    const value train = opt.minimize(cast(reduce_sum(w), float32) + reduce_sum(e), {.global_step = step});
+    session s(g, opt);
+    s.initialize(1);
+    for (int k = 0; k < 4; ++k) s.run(train);
+    CHECK(s.run("w").as<double>()[2] == -0.5);
+    CHECK(s.run(step).as<std::int32_t>()[0] == 4);
   });
 }

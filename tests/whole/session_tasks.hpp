@@ -8,9 +8,12 @@
 #include <gradus/ops/state.hpp>
 #include <gradus/run/optimizer.hpp>
 #include <gradus/run/session.hpp>
+#include <gradus/testing/temp_dir.hpp>
 #include <gradus/train/hooks/stop_at_step_hook.hpp>
 #include <gradus/train/monitored_training_session.hpp>
 #include <gradus/train/trainer.hpp>
+
+#include <doctest/doctest.h>
 
 #include <string>
 #include <vector>
@@ -110,5 +113,18 @@ inline constexpr auto letters = [](graph& g) {
   const value words = flatten(embedding(ids, {.input_dim = 8, .output_dim = 6}));
   return model_spec{.loss = reduce_mean(sparse_softmax_cross_entropy(dense(words, {.units = 5}), y))};
 };
+
+// Synchronous sessions end with the bits of one process.
+template <auto Model, class... Policies>
+void same_bits(int ps, int workers, const Policies&... policies) {
+  CAPTURE(ps);
+  CAPTURE(workers);
+  CAPTURE(detail::name_of_type<std::tuple<Policies...>>());
+  const testing::temp_dir place;
+  together(Model, ps, workers, place / "many", 23, sync_replicas{}, policies...);
+  const auto many = of_sessions(place / "many");
+  CHECK(many.step == 23);
+  CHECK(run_files::difference(many, alone<Model>(place / "one", workers, 23, policies...)) == "");
+}
 
 }  // namespace session_tasks
