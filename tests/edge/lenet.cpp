@@ -6,7 +6,7 @@
 // flash at most: m4f 26050, m3 28250
 // ram at most: 55580
 // stack at most: 4080
-// instructions at most: 4803000
+// instructions at most: 4681000
 #include <gradus/cpu/device.hpp>
 #include <gradus/ops/layer.hpp>
 #include <gradus/ops/loss.hpp>

@@ -100,6 +100,7 @@ private:
         rows.first, rows.last, [&]<int Rows>(std::int64_t j, std::int64_t skip) {
           using sums_of_tile = sums_of_rows<N, Rows, Registers, Last>;
           const std::int64_t first = j - g.left * g.in;
+          T frame[frame_for<N>(longest_frame)];  // one for all places: the stack of a board is small
           const auto add_row = [&](sums_of_tile & sums, std::int64_t oh) __attribute__((always_inline)) {
             const std::int64_t h = oh * g.sh - g.above + kh;
             if (h < 0 || h >= g.h) return;
@@ -113,7 +114,6 @@ private:
             };
             // Adds from a copy that has zeros where the row of the image ends.
             const auto framed = [&](std::int64_t ow, std::int64_t many) __attribute__((always_inline)) {
-              T frame[frame_for<N>(longest_frame)];
               copy_framed<N>(frame, from, first + ow * step, (many - 1) * step + Rows, line);
               add(frame, ow, many);
             };
