@@ -1,6 +1,7 @@
 // Tasks of a cluster whose sessions have graphs of their own: how tests train by them, and what one process leaves
 // behind from the same examples.
 #pragma once
+#include <gradus/cluster/all_reduce.hpp>
 #include <gradus/cluster/connected.hpp>
 #include <gradus/cluster/local_cluster.hpp>
 #include <gradus/cluster/recovery.hpp>
@@ -114,6 +115,14 @@ inline constexpr auto letters = [](graph& g) {
   return model_spec{.loss = reduce_mean(sparse_softmax_cross_entropy(dense(words, {.units = 5}), y))};
 };
 
+// Calls f with the policy of a synchronous training: without parameter servers workers sum their gradients.
+template <class F>
+void with_sums(int ps, F f) {
+  if (ps == 0)
+    f(all_reduce{});
+  else
+    f(sync_replicas{});
+}
 // Synchronous sessions end with the bits of one process.
 template <auto Model, class... Policies>
 void same_bits(int ps, int workers, const Policies&... policies) {
@@ -121,10 +130,26 @@ void same_bits(int ps, int workers, const Policies&... policies) {
   CAPTURE(workers);
   CAPTURE(detail::name_of_type<std::tuple<Policies...>>());
   const testing::temp_dir place;
-  together(Model, ps, workers, place / "many", 23, sync_replicas{}, policies...);
+  with_sums(ps, [&](auto how) { together(Model, ps, workers, place / "many", 23, how, policies...); });
   const auto many = of_sessions(place / "many");
   CHECK(many.step == 23);
   CHECK(run_files::difference(many, alone<Model>(place / "one", workers, 23, policies...)) == "");
+}
+// Where gradients come as rows, microbatches add them otherwise: the trainers of a cluster are what has the same bits.
+template <auto Model, class... Policies>
+void bits_of_trainers(int ps, int workers, const Policies&... policies) {
+  CAPTURE(ps);
+  CAPTURE(workers);
+  const testing::temp_dir place;
+  with_sums(ps, [&](auto how) {
+    together(Model, ps, workers, place / "many", 23, how, policies...);
+    local_cluster{.ps = ps, .workers = workers}.run([&](server& here) {
+      if (here.is_ps()) return here.join();
+      auto t = make_trainer(Model, connected{here}, how, policies..., config_of(place / "trainers"));
+      t.train(points().batches(round_batch / workers).shard(workers, here.worker()), {.max_steps = 23});
+    });
+  });
+  CHECK(run_files::difference(of_sessions(place / "many"), cluster_runs::trained(place / "trainers")) == "");
 }
 
 }  // namespace session_tasks

@@ -31,6 +31,7 @@
 #include "gradient_exchange.hpp"
 #include "pushed_gradients.hpp"
 #include "rank_network.hpp"
+#include "reduced_update.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
 
@@ -55,6 +56,8 @@ struct all_reduce {
 
   template <class Alone>
   using steps = detail::all_reduce_stepper<Alone>;
+  template <class Device, class Update>
+  using updates = detail::reduced_update<Device, Update, all_reduce>;
 };
 
 namespace detail {
@@ -109,9 +112,9 @@ public:
     if (here.network() != nullptr) ranks_ = here.network()->ranks();
   }
   ~all_reduce_stepper() {
-    if (!has_entered_ || is_over_ || std::uncaught_exceptions() > entered_with_) return;
+    if (std::uncaught_exceptions() > entered_with_) return;
     try {
-      ranks_->all_take_part(false);
+      leave();
     } catch (...) {  // the cluster has failed, and its owner gets the error
     }
   }
@@ -129,7 +132,14 @@ public:
     has_entered_ = true;
     entered_with_ = std::uncaught_exceptions();
     const std::int64_t before = Alone::global_step();
-    if ((is_over_ = !ranks_->all_take_part(true))) return;
+    or_fail([&] {
+      if (ranks_->is_at_work)
+        raise(status::aborted,
+              "all_reduce: the last run of this task ended by an error, and the others were in the middle of a step "
+              "with it; start the cluster again, from the chief's checkpoint");
+      ranks_->is_at_work = true;
+    });
+    if (!ranks_->all_take_part(true)) return end();
     or_fail([&] {
       compare();
       state_list list;
@@ -153,13 +163,29 @@ public:
       raise(status::unimplemented,
             "profile: a cluster's task has no step of its own to look at; profile the model in one process");
     } else {
-      if (is_over_ || (is_over_ = !ranks_->all_take_part(true))) return;
+      if (is_over_) return;
+      if (!ranks_->all_take_part(true)) return end();
       const std::int64_t parts = here_->workers() * Alone::parts();
       or_fail([&] { sum(parts); });
       Alone::update_from_sums(parts);
       has_stepped_ = true;
     }
   }
+  // Returns the number by which random operations of the next gradient draw, and that by which one process has drawn
+  // when the last step was over.
+  std::int64_t next_draw() const {
+    return (Alone::global_step() * here_->workers() + here_->worker()) * Alone::parts();
+  }
+  std::int64_t last_draw() const { return Alone::global_step() * here_->workers() * Alone::parts() - 1; }
+  // Ends the others' waits for this task's gradients. Without this call it does so in the destructor, unless an
+  // exception destroys it.
+  void leave() {
+    if (!has_entered_ || is_over_ || std::exchange(stays_, true)) return;
+    end();
+    ranks_->all_take_part(false);
+  }
+  // From now on the task does not leave: an error has ended its run.
+  void stay() { stays_ = true; }
   bool is_in_cluster() const { return ranks_ != nullptr; }
   // Returns true if the last call made no step, and none follows, because another worker has left.
   bool is_over() const { return is_over_; }
@@ -175,6 +201,7 @@ private:
   cluster_fingerprint made_from_;
   rank_network* ranks_ = nullptr;  // null: this task trains alone
   bool has_entered_ = false, is_in_ = false, has_stepped_ = false, is_over_ = false;
+  bool stays_ = false;
   std::int64_t behind_ = 0;
   int entered_with_ = 0;
   write_guard* guard_ = nullptr;
@@ -202,6 +229,8 @@ private:
     }
     return cut;
   }
+  // All have left, or are about to.
+  void end() { is_over_ = true, ranks_->is_at_work = false; }
   // An error while others wait for this worker ends their waits.
   template <class F>
   void or_fail(F f) {

@@ -31,11 +31,6 @@ struct built_train_op {
   std::vector<optimizer_variable> own;
 };
 
-// A gradient in the memory of a run.
-struct run_gradient {
-  const_tensor_view values, rows;
-};
-
 template <class Update, class Device>
 class graph_gradients {
 public:
@@ -56,11 +51,18 @@ public:
   // Finds the memory of the variables. They may have no values yet.
   void connect(session_resources& box) {
     const auto find = [&](int node) { return &box.declare(resource_info(node)); };
+    std::size_t bytes = 0;
     for (const auto& p : plan_.updates) {
       held& h = held_.emplace_back();
       h.variable = find(plan_.g->find(p.name));
-      h.staged = aligned_buffer(h.variable->memory.size());
+      bytes += align_up(h.variable->memory.size());
       for (const int slot : p.slots) h.slots.push_back(slot >= 0 ? find(slot) : nullptr);
+    }
+    staged_ = aligned_buffer(bytes);
+    bytes = 0;
+    for (held& h : held_) {
+      h.staged = {staged_.data() + bytes, h.variable->memory.size()};
+      bytes += align_up(h.staged.size());
     }
     for (const optimizer_variable& v : own_)
       if (v.beside < 0 && !v.slot.empty()) state_.push_back(find(v.node));
@@ -85,7 +87,6 @@ public:
     each_behind([&](const resource_variable& v) { found = found || v.name == name; });
     return found;
   }
-  std::size_t own_state() const { return state_.size(); }
   // Sets the gradient of the u-th update of the step to be made.
   void give(std::size_t u, const run_gradient& g) { held_[u].gradient = g; }
   // Copies the variables to the staged values, and back. `set_all` counts slots and own state as having values, too.
@@ -118,6 +119,7 @@ public:
   public:
     std::vector<variable_info> list;
     std::vector<resource_variable*> values;
+    std::vector<std::byte*> gradients;  // where the sums of all tasks lie, if they come here
 
     const variable_info& info(std::size_t i) const { return list[i]; }
     int find(std::string_view name) const {
@@ -126,6 +128,7 @@ public:
       return -1;
     }
     std::byte* value(std::size_t i) const { return values[i]->value(); }
+    std::byte* gradient(std::size_t i) const { return gradients[i]; }
   };
   const variables_of_graph& variables() const { return infos_; }
   template <class F>
@@ -158,8 +161,8 @@ public:
       const auto& p = plan_.updates[u];
       held& h = held_[u];
       remember_variable(
-          list, update_, update_.branch_of(p.name, p.dims), p.name, p.type, p.dims,
-          std::span(h.staged.data(), h.variable->memory.size()), [&](std::size_t k) { return h.slots[k]->value(); },
+          list, update_, update_.branch_of(p.name, p.dims), p.name, p.type, p.dims, h.staged,
+          [&](std::size_t k) { return h.slots[k]->value(); },
           [&](const mirror& m) { return checkpoint_name(p.name, m); });
     }
     state_list own;
@@ -185,10 +188,10 @@ public:
     raise(status::internal, "a train op makes its step in a run of its session");
   }
 
-private:
+protected:
   struct held {
     resource_variable* variable = nullptr;
-    aligned_buffer staged;
+    std::span<std::byte> staged;
     std::vector<resource_variable*> slots;  // by mirror; null: it has none
     run_gradient gradient;
   };
@@ -196,11 +199,13 @@ private:
   std::vector<optimizer_variable> own_;
   Update update_;
   std::vector<held> held_;
+  aligned_buffer staged_;                  // of all, in their order, so that it is laid out in one way in all tasks
   std::vector<resource_variable*> state_;  // the optimizer's own, in its order
   resource_variable *step_ = nullptr, *random_step_ = nullptr;
   variables_of_graph infos_;
   std::int64_t global_step_ = 0;
 
+private:
   variable_info resource_info(int id) const {
     const node& n = plan_.g->nodes[id];
     const auto a = from_words<variable_attr>(plan_.g->ints.first + n.attr);

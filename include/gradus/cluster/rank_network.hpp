@@ -48,6 +48,8 @@ public:
   // To be called when this rank has failed while others wait for it: their waits end. Its messages are not read any
   // more.
   virtual void fail(const std::exception_ptr& error) = 0;
+
+  bool is_at_work = false;  // a run of this task has begun to take part, and has not left
 };
 
 // These ranks are threads of one process. A message is copied once, from the sender's memory to the receiver's.

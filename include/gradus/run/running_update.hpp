@@ -47,6 +47,11 @@ struct planned_train_op {
   std::vector<planned_update<Mirrors>> updates;
 };
 
+// A gradient of a run, in its memory; `rows` has no memory unless it is one of rows.
+struct run_gradient {
+  const_tensor_view values, rows;
+};
+
 // Reads and writes a variable that counts steps.
 inline std::int64_t count_in(dtype type, const std::byte* p) {
   switch (type) {
@@ -104,6 +109,19 @@ public:
                    bytes_of(n.type, resolve(n.dims, 1)), beside);
   }
 
+  // Calls f(u, gradient) for every update, given a begin node that has the operands of all.
+  template <class F>
+  void each_gradient(const runnable& r, const bound_call& c, std::int64_t batch_size, F f) const {
+    int first = 1;
+    for (const state_entry& e : state_.entries()) first += !e.bytes.empty();
+    for (std::size_t u = 0; u < works_.size(); ++u) {
+      f(u, gradient_in(u, r, c, batch_size, first));
+      first += operands(u);
+    }
+  }
+  // From now on the gradients of steps are these, by update, in place of the operands.
+  void take_gradients(const std::vector<run_gradient>& from) { given_ = &from; }
+
   void run(const runnable& r, const bound_call& c, std::int64_t batch_size) override {
     const node& n = r.at(c.node);
     if (n.op == &cards::begin_updates)
@@ -124,13 +142,23 @@ private:
   plan_type plan_;
   std::vector<optimizer_variable> variables_;
   std::vector<work> works_;
-  state_list state_;  // its entries point into step_.update
+  state_list state_;                                  // its entries point into step_.update
+  const std::vector<run_gradient>* given_ = nullptr;  // null: the operands
 
   // Returns how many operands update u has among those of a node.
   int operands(std::size_t u) const {
     int n = plan_.updates[u].sparse ? 3 : 2;
     for (std::size_t k = 0; k < Update::mirror_count; ++k) n += plan_.updates[u].slots[k] >= 0;
     return n;
+  }
+  // Returns the gradient of update u, whose operands begin at `first`.
+  run_gradient gradient_in(std::size_t u, const runnable& r, const bound_call& c, std::int64_t batch_size,
+                           int first) const {
+    const auto view = [&](int at) -> const_tensor_view {
+      const node& n = r.at(r.graph.view.edges[r.at(c.node).first + at]);
+      return {n.type, resolve(n.dims, batch_size), c.args[1 + at]};
+    };
+    return {view(first + 1), plan_.updates[u].sparse ? view(first + 2) : const_tensor_view{}};
   }
   // Calls f(variable_step) for update u, whose operands begin at `first`.
   template <class F>
@@ -145,14 +173,13 @@ private:
     const auto& p = plan_.updates[u];
     work& w = works_[u];
     std::byte* const* at = c.args + 1 + first;
-    const auto node_of = [&](int k) -> const node& { return r.at(r.graph.view.edges[r.at(c.node).first + first + k]); };
-    const auto size = static_cast<std::size_t>(count(resolve(node_of(1).dims, batch_size)));
-    gradient_view<T> g{reinterpret_cast<const T*>(at[1]), size, nullptr, false, 0, {}};
+    const run_gradient from = given_ != nullptr ? (*given_)[u] : gradient_in(u, r, c, batch_size, first);
+    gradient_view<T> g{reinterpret_cast<const T*>(from.values.data), from.values.size(), nullptr, false, 0, {}};
     if (p.sparse) {
       static constexpr std::int64_t no_row = 0;  // so that an empty list of rows is not null
-      g.rows = at[2] != nullptr ? static_cast<const void*>(at[2]) : &no_row;
-      g.wide = node_of(2).type == int64;
-      g.row_count = static_cast<std::size_t>(count(resolve(node_of(2).dims, batch_size)));
+      g.rows = from.rows.data != nullptr ? static_cast<const void*>(from.rows.data) : &no_row;
+      g.wide = from.rows.type == int64;
+      g.row_count = from.rows.size();
       g.with_rows(
           [&](const auto* rows) { Device::check_rows(rows, g.row_count, static_cast<std::size_t>(p.dims[0])); });
       if (const std::size_t needed = Device::row_scratch(g.row_count); w.chains.size() < needed)
