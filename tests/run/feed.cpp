@@ -28,3 +28,20 @@ TEST_CASE("a feed looks at vectors, spans and views, with their types and extent
   const feed c("x", const_tensor_view(int64, {2, 2}, reinterpret_cast<const std::byte*>(four.data())));
   CHECK((c.data.type == int64 && c.data.dims == extents{2, 2}));
 }
+
+TEST_CASE("a feed of a number holds a copy of it") {
+  graph g;
+  const value x = g.placeholder("x", {}, float64);
+  std::vector<feed> feeds;
+  for (const double number : {0.5, 1.5, 2.5}) feeds.push_back({x, number});
+  const std::vector<feed> copies = feeds;
+  feeds.clear();
+  CHECK((copies[1].id == x.id && copies[1].data.type == float64 && copies[1].data.dims == extents{}));
+  for (std::size_t i = 0; i < 3; ++i)
+    CHECK(*reinterpret_cast<const double*>(copies[i].data.data) == 0.5 + static_cast<double>(i));
+  feed one("y", std::int32_t{3});
+  one = copies[2];
+  CHECK(*reinterpret_cast<const double*>(one.data.data) == 2.5);
+  one = feed("flag", true);
+  CHECK((one.data.type == boolean && one.data.size() == 1 && *reinterpret_cast<const bool*>(one.data.data)));
+}
