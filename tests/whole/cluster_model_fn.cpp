@@ -1,5 +1,6 @@
 // costs: 200
 // Estimators with a model function in the roles of a cluster: the optimizer of their graph is a task's.
+#include <gradus/cluster/all_reduce.hpp>
 #include <gradus/cluster/connected.hpp>
 #include <gradus/estimator/train_and_evaluate.hpp>
 #include <gradus/testing/temp_dir.hpp>
@@ -21,10 +22,10 @@ using namespace gradus;
 using testing::temp_dir;
 
 constexpr int steps = 14;
-run_config config_of(const std::string& dir, const std::string& type, int index = 0) {
+run_config config_of(const std::string& dir, const std::string& type, int index = 0, bool has_ps = true) {
   return run_config::from_tf_config(
-      text(R"({"cluster": {"chief": ["c"], "ps": ["p0", "p1"], "worker": ["w"]}, "task": {"type": ")", type,
-           R"(", "index": )", index, "}}"),
+      text(R"({"cluster": {"chief": ["c"], )", has_ps ? R"("ps": ["p0", "p1"], )" : "",
+           R"("worker": ["w"]}, "task": {"type": ")", type, R"(", "index": )", index, "}}"),
       {.model_dir = dir, .save_checkpoints_steps = 5, .experimental_max_worker_delay_secs = 0});
 }
 // The task of a role; `policies` are those of the optimizer. Each worker has every other batch of the line.
@@ -45,20 +46,20 @@ void work(const run_config& config, const server& here, const Policies&... polic
   const eval_spec eval([] { return line::once(); }, {.start_delay_secs = 0, .throttle_secs = 0});
   train_and_evaluate(e, train, eval, {.here = &here});
 }
-}  // namespace
 
-TEST_CASE(
-    "chief, worker and parameter servers by their roles, then the evaluator: the mean of two workers' gradients") {
+// Trains in these roles, with the mean of two workers' gradients, then evaluates.
+template <class Staleness>
+void in_roles(bool has_ps, const Staleness& how) {
   const temp_dir place;
   const std::string dir = place / "run";
-  const cluster_spec all = config_of(dir, "chief").cluster_spec();
+  const cluster_spec all = config_of(dir, "chief", 0, has_ps).cluster_spec();
   loop::hub h;
   const auto said = loop::run_tasks(all, h, [&](server& here) {
     work(config_of(here.is_chief() || here.is_ps() ? dir : place / "of a worker", here.def().job_name,
-                   here.def().task_index),
-         here, connected{here}, sync_replicas{});
+                   here.def().task_index, has_ps),
+         here, connected{here}, how);
   });
-  CHECK(said.size() == 4);
+  CHECK(said.size() == (has_ps ? 4 : 2));
   for (const auto& [task, what] : said) {
     CAPTURE(task);
     CHECK(what == "");
@@ -76,10 +77,14 @@ TEST_CASE(
   CHECK(last.get_variable_value("w").template as<float>()[0] == doctest::Approx(w));
   CHECK(last.get_variable_value("b").template as<float>()[0] == doctest::Approx(b));
   CHECK(last.get_variable_value("global_step").template as<std::int64_t>()[0] == steps);
-  work(config_of(dir, "evaluator"), server(server::local_def()));
+  work(config_of(dir, "evaluator", 0, has_ps), server(server::local_def()));
   const auto seen = read_eval_metrics(join_path(dir, "eval"));
   REQUIRE(seen.contains(steps));
 }
+}  // namespace
+
+TEST_CASE("chief, worker and parameter servers by their roles, then the evaluator") { in_roles(true, sync_replicas{}); }
+TEST_CASE("chief and worker without parameter servers, then the evaluator") { in_roles(false, all_reduce{}); }
 
 TEST_CASE("a worker whose model function does not give its optimizer the server is refused, with the remedy") {
   const temp_dir place;
