@@ -156,8 +156,8 @@ TEST_CASE("restore: a checkpoint of another model is refused in one text, and no
         "  missing in the file: \"extra\"\n"
         "  of another type or shape: \"w\" (float32[6] here, float32[5] in the file)\n"
         "  the fingerprint of the model: \"b\" here, \"a\" in the file\n"
-        "Restore it with the model, rule and policies that wrote it, or start in another directory; to read only what "
-        "this "
+        "Restore it with the model, rule and policies that wrote it, or start in another directory, with a warm start "
+        "if values of this one are wanted; to read only what this "
         "model has, give the saver's restore {.ignore_extra = true}. Nothing was "
         "changed.");
   CHECK(other.is_at(9));

@@ -1,6 +1,7 @@
 #include <gradus/update/freeze.hpp>
 
 #include <gradus/update/accumulate.hpp>
+#include <gradus/update/chain.hpp>
 #include <gradus/update/clip.hpp>
 #include <gradus/update/composed.hpp>
 #include <gradus/update/rules/momentum.hpp>
@@ -20,6 +21,15 @@ TEST_CASE("a frozen variable, its slots and its average stay; its gradient count
   CHECK(a[0] == 1);
   CHECK(u.slot("a", "momentum").as<double>()[0] == 0);
   CHECK(u.average("a").as<double>()[0] == 1);
+  near(b, {1 - 0.8});
+}
+TEST_CASE("its gradient counts in the norm of a chain's clip too") {
+  const auto parts = chain{clip_by_global_norm{1}, momentum{.rate = 1}};
+  steps::updater<freeze<named>, std::remove_const_t<decltype(parts)>> u{freeze{named{"a"}}, parts};
+  vec a{1.0}, b{1.0};
+  u.track("a", a), u.track("b", b);
+  u.apply({{"a", vec{3.0}}, {"b", vec{4.0}}});
+  CHECK(a[0] == 1);
   near(b, {1 - 0.8});
 }
 TEST_CASE("with accumulation its sum starts afresh like the others'") {

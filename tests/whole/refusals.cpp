@@ -268,11 +268,12 @@ TEST_CASE("a checkpoint of another model: all that is missing, too much, or of a
   CHECK_SAYS(r, "missing in the file: \"more/kernel\", \"more/kernel/Momentum\"");
   CHECK_SAYS(r, "of another type or shape: \"line/kernel\" (float32[2, 3] here, float32[2, 1] in the file), ");
   CHECK_SAYS(r, "\"line/bias\" (float32[3] here, float32[1] in the file)");
-  CHECK_SAYS(r,
-             "Restore it with the model, rule and policies that wrote it, or start in another directory; to read only "
-             "what this "
-             "model has, give the saver's restore {.ignore_extra = true}. Nothing was "
-             "changed.");
+  CHECK_SAYS(
+      r,
+      "Restore it with the model, rule and policies that wrote it, or start in another directory, with a warm start "
+      "if values of this one are wanted; to read only what this "
+      "model has, give the saver's restore {.ignore_extra = true}. Nothing was "
+      "changed.");
   CHECK(files.bytes("run/model-3.ckpt") == before);
 
   const auto less = [](graph& g) -> model_spec {

@@ -264,8 +264,8 @@ TEST_CASE("checkpoints: of another rule, of another shape, of other data, none, 
         "invalid_argument: checkpoint \"DIR/before/model-1.ckpt\" does not fit this model:\n"
         "  in the file, but not in this model: \"line/kernel/Adam\", \"line/kernel/Adam_1\", \"line/bias/Adam\", "
         "\"line/bias/Adam_1\", \"beta1_power\", \"beta2_power\"\n"
-        "Restore it with the model, rule and policies that wrote it, or start in another directory; to read only what "
-        "this "
+        "Restore it with the model, rule and policies that wrote it, or start in another directory, with a warm start "
+        "if values of this one are wanted; to read only what this "
         "model has, give the saver's restore {.ignore_extra = true}. Nothing was "
         "changed.");
   const auto wider = [](graph& g) -> model_spec {
@@ -282,8 +282,8 @@ TEST_CASE("checkpoints: of another rule, of another shape, of other data, none, 
         "  of another type or shape: \"line/kernel\" (float32[4, 1] here, float32[2, 1] in the file), "
         "\"line/kernel/Adam\" (float32[4, 1] here, float32[2, 1] in the file), \"line/kernel/Adam_1\" (float32[4, 1] "
         "here, float32[2, 1] in the file)\n"
-        "Restore it with the model, rule and policies that wrote it, or start in another directory; to read only what "
-        "this "
+        "Restore it with the model, rule and policies that wrote it, or start in another directory, with a warm start "
+        "if values of this one are wanted; to read only what this "
         "model has, give the saver's restore {.ignore_extra = true}. Nothing was "
         "changed.");
   CHECK(

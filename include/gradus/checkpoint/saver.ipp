@@ -433,10 +433,12 @@ GRADUS_BODY restored any_saver::restore_first(const state_list& list, const std:
   auto& content = file->result().content;
   const auto mismatch = detail::compare(list, content, options);
   if (!mismatch.problem.empty())
-    raise(mismatch.kind,
-          text("checkpoint \"", from, "\" does not fit this model:", mismatch.problem,
-               "\nRestore it with the model, rule and policies that wrote it, or start in another directory; to read "
-               "only what this model has, give the saver's restore {.ignore_extra = true}. Nothing was changed."));
+    raise(
+        mismatch.kind,
+        text("checkpoint \"", from, "\" does not fit this model:", mismatch.problem,
+             "\nRestore it with the model, rule and policies that wrote it, or start in another directory, with a warm "
+             "start if values of this one are wanted; to read only what this model has, give the saver's restore "
+             "{.ignore_extra = true}. Nothing was changed."));
   std::string warning = detail::copy_into(list, content, options);
   if (const std::string& of_file = file->result().warning; !of_file.empty())
     warning = text(of_file, warning.empty() ? "" : "; ", warning);
