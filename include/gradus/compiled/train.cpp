@@ -22,6 +22,7 @@
 #include "../cluster/offered_program.ipp"
 #include "../cluster/order_log.ipp"
 #include "../cluster/protocol/message.ipp"
+#include "../cluster/observed_state.ipp"
 #include "../cluster/pushed_gradients.ipp"
 #include "../cluster/rank_network.ipp"
 #include "../cluster/recovery.ipp"
