@@ -156,3 +156,34 @@ TEST_CASE("a gradient that nobody expects, and one that is missing, are refused"
   p.add({"a", x});
   CHECK(says(message_of(status::internal, [&] { p.by_shard(); }), "a step gave 1 gradients of 2 variables"));
 }
+
+TEST_CASE("what is added for all shards ends the lists of this step, and is not sent ahead") {
+  pushed_gradients p(2);
+  p.expect({.name = "a"});
+  p.expect({.name = "b"});
+  p.expect({.name = "c", .shard = 1});
+  std::vector<float> a{1, 2, 3}, b{4}, c{5};
+  const std::vector<std::byte> more(3);
+  const auto names = [](const std::vector<detail::wire_slice>& slices) {
+    std::string all;
+    for (const auto& s : slices) all += s.name;
+    return all;
+  };
+  for (const bool adds : {true, false, true, true}) {
+    CAPTURE(adds);
+    p.restart();
+    if (adds) p.add_to_all({"more", uint8, 0, more});
+    p.add({"a", a});
+    p.send_ahead(12, [&](std::uint32_t k, std::span<const detail::wire_slice> some) {
+      CHECK((k == 0 && some.size() == 1 && some[0].name == "a"));
+    });
+    p.add({"b", b});
+    p.add({"c", c});
+    CHECK(names(p.by_shard()[0]) == (adds ? "abmore" : "ab"));
+    CHECK(names(p.by_shard()[1]) == (adds ? "cmore" : "c"));
+    const auto rest = p.rest();
+    REQUIRE(rest.size() == 2);
+    CHECK(names(rest[0]) == (adds ? "bmore" : "b"));
+    CHECK(names(rest[1]) == (adds ? "cmore" : "c"));
+  }
+}

@@ -123,6 +123,7 @@ template <class Update>
 struct shards {
   std::vector<store_variable> model;
   std::vector<std::unique_ptr<store<Update>>> all;
+  std::vector<wire_slice> beside;  // what the last worker of a set sends beside its gradients
 
   shards(std::vector<store_variable> m, std::uint32_t n, const Update& update, std::int64_t divide_by) : model(m) {
     for (std::uint32_t s = 0; s < n; ++s)
@@ -136,7 +137,8 @@ struct shards {
       std::vector<staged_part> staged;
       parts.reserve(set.size());
       for (std::size_t k = 0; k < set.size(); ++k) {
-        const sent_parts& p = parts.emplace_back(set[k], model, s);
+        sent_parts& p = parts.emplace_back(set[k], model, s);
+        if (k + 1 == set.size()) p.slices.insert(p.slices.begin(), beside.begin(), beside.end());
         staged.push_back({{.worker = k, .incarnation = 1, .sequence = order}, order - 1, p.slices});
         CHECK(all[s]->problem_of(p.slices) == "");
       }

@@ -106,24 +106,61 @@ TEST_CASE("groups, varied settings, a plateau, a clip by columns, a norm at whic
                   vary<&adam::beta1>(exponential_decay{0.9, 3, 0.9}), clip_by_global_norm{0.5});
   same_bits_drawn(a_model(), 2, momentum{}, exponential_decay{0.1, 2, 0.9}, adaptive_clip{0.1});
 }
-TEST_CASE("a metric that all shards hear moves a plateau's rate as in one process") {
-  const auto policies = std::tuple(momentum{}, reduce_on_plateau{.initial = 0.1, .factor = 0.5, .patience = 1});
-  using update_type = composed<momentum, reduce_on_plateau>;
+TEST_CASE("what a schedule has observed comes with one gradient of a set, and moves the rate as in one process") {
+  const auto policies = std::tuple(momentum{}, reduce_on_plateau{.initial = 0.1, .factor = 0.5, .patience = 1},
+                                   accumulate{2}, clip_by_global_norm{0.5});
+  using update_type = composed<momentum, reduce_on_plateau, accumulate, clip_by_global_norm>;
   draws draw{5};
   auto model = a_model();
   detail::place_variables(model, 2);
-  whole<momentum, reduce_on_plateau> one(model, draw, std::get<0>(policies), std::get<1>(policies));
-  shards<update_type> many(model, 2, std::make_from_tuple<update_type>(policies), 1);
+  auto one = std::apply([&](auto... p) { return whole<decltype(p)...>(model, draw, p...); }, policies);
+  shards<update_type> many(model, 2, std::make_from_tuple<update_type>(policies), 2);
   for (auto& s : many.all) s->restore(0, one.initial());
-  for (std::uint64_t order = 1; order <= 5; ++order) {
-    const std::vector<contribution> set{drawn(draw, model)};
+  auto chief = std::make_from_tuple<update_type>(policies);
+  detail::observed_state observed(chief);
+  for (std::uint64_t order = 1; order <= 12; ++order) {
+    CAPTURE(order);
+    many.beside.clear();
+    if (order % 3 != 0) {  // with some gradients nothing comes, and the rate stays
+      one.one.watch(1), chief.watch(1);
+      observed.keep();
+      many.beside = {observed.slice()};
+    }
+    const std::vector<contribution> set{drawn(draw, model), drawn(draw, model)};
     one.apply(set);
+    const auto before = saved(*many.all[0]);
+    std::vector<std::vector<sent_parts>> keep;
+    many.begin(order, set, keep);  // an update that is given up leaves nothing behind
+    CHECK(saved(*many.all[0]) == before);
+    many.exchange();
+    CHECK(saved(*many.all[0]) == before);
     many.update(order, set);
-    one.one.watch(1);
-    for (auto& s : many.all) s->watch(1);
     same_state(one.one, many);
   }
-  CHECK(many.all[1]->update().rate(5) < 0.1);
+  CHECK(many.all[1]->update().rate(12) < 0.05);
+}
+TEST_CASE("the state of a schedule that does not fit, or that no schedule has, is refused") {
+  const auto said = [](const auto& update, const wire_slice& more) {
+    const std::vector<store_variable> model{{.name = "w", .dims = {2}}};
+    const store<std::remove_cvref_t<decltype(update)>> s(detail::update_store_options{.variables = model}, update);
+    const float gradient[] = {1, 2};
+    return s.problem_of(std::vector<wire_slice>{{"w", float32, 0, std::as_bytes(std::span(gradient))}, more});
+  };
+  const composed<momentum, reduce_on_plateau> watches(momentum{}, reduce_on_plateau{});
+  const std::vector<std::byte> bytes(40);
+  const auto of = [&](dtype type, std::size_t n, std::uint64_t begin = 0) {
+    return wire_slice{":observed", type, begin, std::span(bytes).first(n)};
+  };
+  CHECK(said(watches, of(uint8, 32)) == "");
+  CHECK(said(watches, of(uint8, 31)) ==
+        "the state of the schedules that observe values is 31 bytes of uint8 from element 0; expected 32 of uint8, "
+        "dense, from 0");
+  CHECK(said(watches, of(uint8, 40)) != "");
+  CHECK(said(watches, of(uint8, 32, 1)) != "");
+  CHECK(said(watches, of(float64, 32)) != "");
+  CHECK(said(composed<momentum>(momentum{.rate = 0.1}), of(uint8, 32)) ==
+        "\":observed\" is no trainable variable of shard 0; workers and parameter servers have to run the same model, "
+        "placed the same way");
 }
 
 TEST_CASE("values are the variables where they lie, and on shard 0 the optimizer's own state beside them") {

@@ -23,12 +23,14 @@
 #include <exception>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "../base/subnormals.hpp"
 #include "cluster_stepper.hpp"
 #include "gradient_exchange.hpp"
+#include "observed_state.hpp"
 #include "pushed_gradients.hpp"
 #include "rank_network.hpp"
 #include "reduced_update.hpp"
@@ -166,7 +168,10 @@ public:
       if (is_over_) return;
       if (!ranks_->all_take_part(true)) return end();
       const std::int64_t parts = here_->workers() * Alone::parts();
-      or_fail([&] { sum(parts); });
+      or_fail([&] {
+        if constexpr (watches) take_observed();
+        sum(parts);
+      });
       Alone::update_from_sums(parts);
       has_stepped_ = true;
     }
@@ -190,6 +195,12 @@ public:
   // Returns true if the last call made no step, and none follows, because another worker has left.
   bool is_over() const { return is_over_; }
   void gather() {}  // all is here
+  // Passes a value to the schedule that observes one. The chief's values are those of all workers, from the next step
+  // on; another task's are dropped.
+  void watch(double value) {
+    if (observes()) Alone::watch(value);
+  }
+  bool observes() const { return !is_in_cluster() || here_->is_chief(); }
   void guard(write_guard* g) {
     Alone::guard(g);
     guard_ = g;
@@ -247,6 +258,15 @@ private:
     std::vector<std::byte> chiefs = to_bytes(own);
     broadcast(*ranks_, chiefs);
     must_agree(cluster_fingerprint_from(chiefs), "worker 0", own, text("worker ", here_->worker()));
+  }
+  static constexpr bool watches = std::remove_cvref_t<decltype(std::declval<Alone&>().optimizer())>::watches;
+  void take_observed() {
+    observed_state observed(Alone::optimizer());
+    observed.keep();
+    broadcast(*ranks_, observed.kept());
+    if (const std::string problem = observed.problem_of(observed.slice()); !problem.empty())
+      raise(status::data_loss, text("worker 0: ", problem));
+    if (!here_->is_chief()) observed.put_back(guard_);
   }
   void prepare() {
     std::vector<gradient_exchange::array> arrays;

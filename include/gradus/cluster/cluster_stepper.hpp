@@ -17,6 +17,7 @@
 #include "cut_variables.hpp"
 #include "graph_digest.hpp"
 #include "node_driver.hpp"
+#include "observed_state.hpp"
 #include "pushed_gradients.hpp"
 #include "recovery.hpp"
 #include "server.hpp"
@@ -37,13 +38,6 @@ struct cluster_task {
   device_function devices = {};           // gives the variables their devices; empty: those of their nodes
   variable_partitioner cut = {};          // cuts the variables; empty: none is cut
 };
-
-// The tasks of a cluster add one gradient of each variable.
-[[noreturn]] inline void refuse_second_update(std::string_view way, std::string_view name) {
-  raise(status::unimplemented, text(way, ": the train op updates \"", name,
-                                    "\" twice in one step, and the tasks would add only one of its gradients; list "
-                                    "the variable once, with the sum of its gradients"));
-}
 
 // Returns the fingerprint of the steps of a task, for its hello message: names, types and extents of the variables that
 // are updated, a digest of the graph, and the seed.
@@ -144,8 +138,10 @@ public:
                                  .begins = here_->is_chief()},
                   static_cast<worker_told&>(*this));
     const std::int64_t before = Alone::global_step();
+    if (here_->is_chief()) observed_.keep();
     node_->start();
     next_step();
+    observed_.settle(Alone::global_step() == before, guard_);  // the chief may have observed values after this step
     go_on_from(before);
     is_in_ = true, has_restored_ = false;
   }
@@ -180,6 +176,7 @@ public:
     const push_fate fate = node_->wait_for_push();
     if ((is_over_ = fate == push_fate::over)) return fate;
     next_step();
+    observed_.put_back(guard_);
     has_stepped_ = true;
     if (fate == push_fate::lost) round_ = -1;  // the gradients of its share are all made anew
     return fate;
@@ -211,8 +208,17 @@ public:
   void gather() {
     if (!node_) return;
     Alone::count_to(static_cast<std::int64_t>(node_->fetch()));
+    observed_.put_back(guard_);
     is_whole_ = true;
   }
+  // Passes a value to the schedule that observes one. The chief's values are the cluster's, from the update of its next
+  // gradient on; another task's are dropped.
+  void watch(double value) {
+    if (!observes()) return;
+    Alone::watch(value);
+    if (node_) observed_.keep();
+  }
+  bool observes() const { return !is_in_cluster() || here_->is_chief(); }
   // Puts the averages in place of the variables after gather(), or puts the variables back.
   void swap_averages() {
     if (!std::exchange(swapped_, !swapped_)) gather();
@@ -255,6 +261,7 @@ private:
   state_list list_;
   std::optional<shared_state> state_;
   pushed_gradients pushed_;
+  observed_state observed_;  // kept on the chief, once it is newer than that of the shards
   std::optional<worker_node> node_;
 
   static cluster_shape shape_of(const server& here) {
@@ -301,6 +308,7 @@ private:
     std::sort(of.settings.begin(), of.settings.end());
     pushed_ = pushed_gradients(decides_.shape.shards);
     for (const store_variable& v : variables) pushed_.expect(v);
+    observed_ = observed_state(Alone::optimizer());
     list_ = {};
     Alone::remembers(list_);
     state_list own;
@@ -347,6 +355,7 @@ private:
   }
   void compute() {
     pushed_.restart();
+    if (observed_.is_kept()) pushed_.add_to_all(observed_.slice());
     const std::size_t piece = Alone::shows_early ? here_->network()->messages().piece_bytes() : 0;
     const auto see = [&](const named_gradient& g) {
       pushed_.add(g);

@@ -26,6 +26,8 @@ public:
   void restart();
   // Raises not_found for a variable that is not expected.
   void add(const named_gradient& g);
+  // Adds a slice of something else to those of every shard, once in a step.
+  void add_to_all(const wire_slice& s);
   // Returns the slices of each shard. Raises internal if a gradient is missing.
   std::span<const std::vector<wire_slice>> by_shard() const;
 
@@ -53,9 +55,9 @@ private:
     std::size_t bytes = 0;
   };
   std::vector<std::vector<wire_slice>> parts_, rest_;
-  std::vector<piece> ahead_;                // by shard: the next slice to be sent ahead
-  std::vector<std::vector<bool>> is_sent_;  // of each slice of parts_: it was sent ahead
-  bool any_sent_ = false;
+  std::vector<piece> ahead_;                  // by shard: the next slice to be sent ahead
+  std::vector<std::vector<bool>> is_sent_;    // of each slice of parts_: it was sent ahead
+  bool any_sent_ = false, has_more_ = false;  // has_more: each list of parts_ ends with the slice of add_to_all
   std::size_t found_ = 0, seen_ = 0;
 
   void take(variable& v, const named_gradient& g);

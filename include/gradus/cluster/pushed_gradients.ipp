@@ -17,6 +17,8 @@ GRADUS_BODY void pushed_gradients::expect(const store_variable& v) {
 GRADUS_BODY void pushed_gradients::restart() {
   seen_ = 0;
   for (piece& p : ahead_) p.slices.clear(), p.at.clear(), p.bytes = 0;
+  if (std::exchange(has_more_, false))
+    for (std::size_t k = 0; k < parts_.size(); ++k) parts_[k].pop_back(), is_sent_[k].pop_back();
   if (!std::exchange(any_sent_, false)) return;
   for (auto& sent : is_sent_) sent.assign(sent.size(), false);
 }
@@ -29,6 +31,11 @@ GRADUS_BODY void pushed_gradients::add(const named_gradient& g) {
   while (variables_[found_].about.first_row != 0) --found_;
   take(variables_[found_], g);
   while (found_ + 1 < variables_.size() && variables_[found_ + 1].about.first_row != 0) take(variables_[++found_], g);
+}
+
+GRADUS_BODY void pushed_gradients::add_to_all(const wire_slice& s) {
+  for (std::size_t k = 0; k < parts_.size(); ++k) parts_[k].push_back(s), is_sent_[k].push_back(false);
+  has_more_ = true;
 }
 
 GRADUS_BODY void pushed_gradients::take(variable& v, const named_gradient& g) {

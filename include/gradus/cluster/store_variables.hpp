@@ -68,6 +68,8 @@ std::vector<const store_variable*> variables_on(std::uint32_t shard, std::span<c
 // a name, with a name that another one has or that begins with own_state_mark, with a constraint if it takes rows, or a
 // part that does not follow the one before it.
 void check_variables(std::span<const store_variable> variables);
+// Raises unimplemented: the tasks of a cluster add one gradient of each variable. `way` is how they do that.
+[[noreturn]] void refuse_second_update(std::string_view way, std::string_view name);
 
 // A variable's gradient among received parts; its pointers are null if there is none.
 struct matched_gradient {
@@ -80,9 +82,10 @@ class gradient_matcher {
 public:
   // For the variables of shard `number`, which must stay where they are.
   gradient_matcher(std::uint32_t number, std::vector<const store_variable*> variables);
-  // Puts one gradient for each variable, in their order, into `out`. Returns the problem as a sentence; empty if there
-  // is none.
-  std::string match(std::span<const wire_slice> parts, std::vector<matched_gradient>& out) const;
+  // Puts one gradient for each variable, in their order, into `out`, and passes over a slice named `beside`, unless
+  // that is empty. Returns the problem as a sentence; empty if there is none.
+  std::string match(std::span<const wire_slice> parts, std::vector<matched_gradient>& out,
+                    std::string_view beside = {}) const;
 
 private:
   std::uint32_t number_;

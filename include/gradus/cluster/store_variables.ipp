@@ -102,6 +102,12 @@ GRADUS_BODY void check_variables(std::span<const store_variable> variables) {
   }
 }
 
+GRADUS_BODY void refuse_second_update(std::string_view way, std::string_view name) {
+  raise(status::unimplemented, text(way, ": the train op updates \"", name,
+                                    "\" twice in one step, and the tasks would add only one of its gradients; list "
+                                    "the variable once, with the sum of its gradients"));
+}
+
 GRADUS_BODY gradient_matcher::gradient_matcher(std::uint32_t number, std::vector<const store_variable*> variables)
     : number_(number), variables_(std::move(variables)), by_name_(variables_.size()) {
   for (std::uint32_t i = 0; i < by_name_.size(); ++i) by_name_[i] = i;
@@ -117,15 +123,16 @@ GRADUS_BODY std::size_t gradient_matcher::find(std::string_view name, std::size_
   return at != by_name_.end() && variables_[*at]->name == name ? *at : variables_.size();
 }
 
-GRADUS_BODY std::string gradient_matcher::match(std::span<const wire_slice> parts,
-                                                std::vector<matched_gradient>& out) const {
+GRADUS_BODY std::string gradient_matcher::match(std::span<const wire_slice> parts, std::vector<matched_gradient>& out,
+                                                std::string_view beside) const {
   out.assign(variables_.size(), {});
-  if (parts.size() > 2 * variables_.size())
+  if (parts.size() > 2 * variables_.size() + (beside.empty() ? 0 : 1))
     return text(parts.size(), " slices came for the ", variables_.size(), " trainable variables of shard ", number_,
                 "; expected a gradient for each, of one slice or of rows and values");
   for (std::size_t expected = 0; const wire_slice& s : parts) {
     if (const std::string problem = problem_of(s); !problem.empty())
       return text("the slice of \"", s.name, "\" ", problem);
+    if (!beside.empty() && s.name == beside) continue;
     const std::size_t i = find(s.name, expected);
     if (i == variables_.size())
       return text("\"", s.name, "\" is no trainable variable of shard ", number_,

@@ -19,7 +19,8 @@
 // lists are untrusted, and checked against the variables first.
 //
 // Workers have the loss of a step and its observations, shards do not: not_finite checks only gradients, and sophia
-// makes its steps without observations.
+// makes its steps without observations. The state of schedules that observe values comes with the chief's gradient
+// (cluster/observed_state.hpp).
 #pragma once
 #include "../base/build.hpp"
 
@@ -29,6 +30,7 @@
 #include "../base/subnormals.hpp"
 #include "../run/tracked_step.hpp"
 #include "cut_variables.hpp"
+#include "observed_state.hpp"
 #include "protocol/parts.hpp"
 #include "set_sums.hpp"
 #include "store_lists.hpp"
@@ -80,7 +82,11 @@ public:
   update_store(const update_store&) = delete;  // lists point into it
 
   // Returns the problem of a worker's part of an update; empty if it fits.
-  std::string problem_of(std::span<const wire_slice> parts) const { return matcher_.match(parts, matched_); }
+  std::string problem_of(std::span<const wire_slice> parts) const {
+    const wire_slice* const more = observed_among(parts);
+    std::string problem = more != nullptr ? observed_.problem_of(*more) : std::string();
+    return !problem.empty() ? problem : matcher_.match(parts, matched_, Update::watches ? observed_state::name : "");
+  }
 
   // Sums the set. values() and state() do not change. Parts have to stay where they are until apply(), since the
   // gradient of a single contribution is used without a copy. An update under way is given up; it may be begun again.
@@ -99,9 +105,11 @@ public:
       if (const std::string problem = problem_of(part.parts); !problem.empty())
         raise(status::data_loss, text("update ", order, ", worker ", part.id.worker, ": ", problem));
       sums_.add(matched_);
+      if (const wire_slice* const more = observed_among(part.parts); more != nullptr) observed_.keep(more->bytes);
     }
     const subnormal_scope numbers(numbers_);
     tracked_.take(sums_.gradients());
+    const observed_state::in_place computes_the_rate(observed_);
     tracked_.begin();
     pending_ = true, measured_ = false, settled_ = 0, norm_ = 0;
   }
@@ -169,6 +177,7 @@ public:
       raise(status::failed_precondition, pending_ ? text("apply: ", settled_, " rounds of ", rounds(), " are settled")
                                                   : text("apply: no update is under way; call begin first"));
     const subnormal_scope numbers(numbers_);
+    observed_.put_back();
     if constexpr (step_type::rounds != 0) {
       measured_sums<Update> unused;  // the norm of an update that only adds to the accumulated sum is not needed
       if (settled_ == 0)
@@ -246,12 +255,6 @@ public:
   // Returns the gradient norm of the last update before the clip, without the loss scale (0 if it was not measured).
   double gradient_norm() const { return norm_; }
   const Update& update() const { return tracked_.step.update; }
-  // Takes a metric, for reduce_on_plateau: it must be the same value on every shard between the same two updates.
-  void watch(double value)
-    requires(Update::watches)
-  {
-    policies().watch(value);
-  }
 
 private:
   using step_type = update_step<Update>;
@@ -280,11 +283,20 @@ private:
   std::vector<double> list_, squares_;  // of this round; of every variable of the model
   std::vector<std::size_t> cursors_;
   std::vector<std::byte> own_before_;
+  observed_state observed_;
   mutable std::vector<matched_gradient> matched_;
 
   Update& policies() { return tracked_.step.update; }
 
+  // Returns the state of schedules among a worker's parts; null if there is none, or no such schedule.
+  static const wire_slice* observed_among(std::span<const wire_slice> parts) {
+    if constexpr (Update::watches)
+      for (const wire_slice& s : parts)
+        if (s.name == observed_state::name) return &s;
+    return nullptr;
+  }
   void list_state() {
+    observed_ = observed_state(policies());
     for (std::size_t i = 0; auto& v : tracked_.variables) {
       own_[i].first = list_of_state_.entries().size();
       remember_variable(
@@ -440,6 +452,7 @@ private:
   void end_update() {
     pending_ = measured_ = false, settled_ = 0;
     own_before_.clear();
+    observed_.drop();
     if (std::exchange(accumulated_, false))
       for (const own_variable& own : own_) state_[own.end - 1].bytes = list_of_state_.entries()[own.end - 1].bytes;
   }

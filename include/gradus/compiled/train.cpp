@@ -19,6 +19,7 @@
 #include "../cluster/mailbox.ipp"
 #include "../cluster/node_driver.ipp"
 #include "../cluster/node_log.ipp"
+#include "../cluster/observed_state.ipp"
 #include "../cluster/offered_program.ipp"
 #include "../cluster/order_log.ipp"
 #include "../cluster/protocol/message.ipp"

@@ -151,9 +151,6 @@ struct composition {
   static constexpr bool warm_starts = !std::is_same_v<warm_start_type, no_warm_start>;
   // This is true if steps are those of a cluster's task.
   static constexpr bool in_cluster = has_steps<connection_type>;
-  static_assert(!in_cluster || !update_type::watches,
-                "gradus: the tasks of a cluster pass no value to a schedule that observes one (reduce_on_plateau); "
-                "train in one process, or use a schedule of the step.");
 
   static stepper_type make_steps(const Source& source, const Policies&... policies) {
     const auto executor = take_policy<kind::executor, serial>(policies...);

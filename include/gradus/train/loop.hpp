@@ -70,7 +70,7 @@ public:
 
   ~run_loop() {
     if constexpr (Composition::update_type::watches)
-      if (!watched_ && std::isfinite(loss_) && std::uncaught_exceptions() == 0) try {
+      if (!watched_ && observes_ && std::isfinite(loss_) && std::uncaught_exceptions() == 0) try {
           warn_of(never_watched);
         } catch (...) {  // what the sink raises
         }
@@ -210,6 +210,7 @@ public:
   // The list must live as long as the run.
   void begin(Steps& steps, const state_list& list) {
     steps_ = &steps, list_ = &list;
+    if constexpr (Composition::in_cluster) observes_ = steps.observes();
     stop_ = false;
     if constexpr (hooked) hooks_.bind(list, steps.global_step(), &steps, &result);
     saved_at_ = summarized_at_ = clock_.elapsed();
@@ -400,7 +401,7 @@ private:
   std::int64_t saves_made_ = 0, made_before_ = 0;  // of steps above 0
   std::int64_t steps_made_ = 0, left_out_ = 0;     // of all runs; those that changed nothing
   bool measured_ = false, told_of_best_ = false, watched_ = false, save_failed_ = false, told_left_out_ = false,
-       told_of_estimates_ = false, watched_since_save_ = false;
+       told_of_estimates_ = false, watched_since_save_ = false, observes_ = true;
   std::string doubted_;
 
   bool has_files() const { return settings_.has_files(); }

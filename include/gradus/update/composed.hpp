@@ -388,16 +388,14 @@ public:
   // and later groups of a multi has a prefix, such as "group_1/beta1_power".
   template <class List>
   void remembers(List& list) {
-    each([&]<std::size_t I>() {
-      if constexpr (I == 0) {
-        std::get<I>(branches_).remembers(list);
-      } else {
-        detail::group_list<List> own{list, I};
-        std::get<I>(branches_).remembers(own);
-      }
-    });
+    each_listed(list, [](auto& branch, auto& own) { branch.remembers(own); });
     if constexpr (scales_loss) loss_scale_.remembers(list);
     if constexpr (looks_for_not_finite) guard_.remembers(list);
+  }
+  // Lists the part of it that schedules keep of the values that they observed, under the same names.
+  template <class List>
+  void remembers_observed(List& list) {
+    each_listed(list, [](auto& branch, auto& own) { branch.remembers_observed(own); });
   }
 
 private:
@@ -412,6 +410,18 @@ private:
       return r;
     else
       return detail::freeze_nothing{};
+  }
+  // Calls f(branch, the list with the prefix of its group).
+  template <class List, class F>
+  void each_listed(List& list, F f) {
+    each([&]<std::size_t I>() {
+      if constexpr (I == 0) {
+        f(std::get<I>(branches_), list);
+      } else {
+        detail::group_list<List> own{list, I};
+        f(std::get<I>(branches_), own);
+      }
+    });
   }
   template <class F>
   static constexpr void each(F f) {

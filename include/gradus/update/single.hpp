@@ -270,6 +270,11 @@ public:
   void remembers(List& list) {
     if constexpr (detail::has_shared<rule_type>)
       for (std::size_t i = 0; i < shared_.size(); ++i) list.scalar(rule_type::shared_names[i], shared_[i]);
+    remembers_observed(list);
+  }
+  // Lists the part of it that the schedule keeps of the values that it observed.
+  template <class List>
+  void remembers_observed(List& list) {
     if constexpr (observing_schedule<schedule_type>) schedule_.remembers(list);
   }
 
