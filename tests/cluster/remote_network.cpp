@@ -127,40 +127,54 @@ TEST_CASE("a worker whose round takes many times its patience says so, and keeps
 TEST_CASE("a worker that waits for its round names the workers that are not there") {
   const points data;
   hub h;
-  std::mutex mutex;
-  std::vector<server*> parameter_servers;
   const cluster_spec two_by_three{{"ps", {"p0", "p1"}}, {"worker", {"w0", "w1", "w2"}}};
-  std::set<std::string> absent;  // what the lines of worker 0 say
-  const auto said = run_tasks(two_by_three, h, [&](server& made) {
-    const server_def def = made.def();
-    if (def.job_name == "worker" && def.task_index == 1) return;
-    const std::string name = text(made.is_ps() ? "p" : "w", def.task_index);
+  server* waiting = nullptr;
+  std::set<std::string> absent;  // what the lines of worker 0 say, without numbers of seconds
+  const auto task = [&](const std::string& job, int index) {
     detail::remote_options o;
     o.members = {.suspect_after = 20 * detail::one_millisecond, .dead_after = 40 * detail::one_millisecond};
     o.heartbeat = o.patience = 10 * detail::one_millisecond;
-    server* waiting = nullptr;
     o.log = [&](std::string_view line) {
-      const std::string at = "connected: ";
-      if (const auto found = line.find(at); found != line.npos) {
-        std::string is(line.substr(found + at.size()));
-        if (const auto secs = is.find("for "); secs != is.npos) is.resize(secs);
-        absent.insert(is);
-        if (says(is, "is silent")) waiting->stop();
-      }
+      const std::string_view connected = "connected: ";
+      const auto at = line.find(connected);
+      if (at == line.npos) return;
+      std::string list(line.substr(at + connected.size()));
+      const auto secs = list.find(" is silent for ");
+      if (secs != list.npos) list.resize(secs + 10), waiting->stop();
+      absent.insert(list);
     };
-    if (made.is_ps()) return made.join();
-    server here(def, std::make_shared<detail::remote_network>(def, looped{&h, name}.make({}), task_system(), o),
-                task_system());
-    waiting = &here;
-    const auto dies = [&](auto b) {
-      if (def.task_index == 2) h.cut("w2"), raise(status::cancelled, "worker 2 dies");
-      return b;
-    };
+    const server_def def{.cluster = two_by_three, .job_name = job, .task_index = index};
+    const looped by{&h, text(job[0], index)};
+    return std::make_unique<server>(def, std::make_shared<detail::remote_network>(def, by.make({}), task_system(), o),
+                                    task_system());
+  };
+  const auto p0 = task("ps", 0), p1 = task("ps", 1), w0 = task("worker", 0), w2 = task("worker", 2);
+  waiting = w0.get();
+  const auto run_one = [&](server& here, const std::function<void()>& before) {
+    const auto wait = [&](auto b) { return before(), b; };
     auto t = make_trainer<cluster_models::mlp>(connected{here}, sync_replicas{}, adam{.rate = 0.01});
-    t.train(data.batches(12).shard(3, def.task_index).map(dies), {.max_steps = 6});
+    t.train(data.batches(12).shard(3, here.worker()).map(wait), {.max_steps = 6});
+  };
+  std::string said;
+  std::vector<std::thread> others;
+  for (server* s : {p0.get(), p1.get()})
+    others.emplace_back([s] {
+      try {
+        s->join();
+      } catch (const error&) {  // it hears how the others end
+      }
+    });
+  others.emplace_back([&] {
+    try {
+      run_one(*w2, [&] { h.cut("w2"), w2->stop(), raise(status::cancelled, "worker 2 dies"); });
+    } catch (const error&) {
+    }
   });
-  for (const auto& a : absent) MESSAGE(a);
-  for (const auto& [a,b] : said) MESSAGE(a, b);
+  said = message_of(status::aborted, [&] { run_one(*w0, [] {}); });
+  p0->stop(), p1->stop();
+  for (auto& t : others) t.join();
+  CHECK(says(said, "its server was stopped"));
+  CHECK(absent.contains("worker 1 at w1 has not been heard of, worker 2 at w2 is silent"));
 }
 
 // A wait of a training has no deadline, so a program that has to end, such as a service that shuts down, stops its

@@ -236,9 +236,11 @@ GRADUS_BODY void remote_network::report(const std::string& wait) {
 GRADUS_BODY std::string remote_network::absent_workers() {
   std::string absent;
   try {
-    for (const cluster_member& m : known_members()) {
+    const std::vector<cluster_member> all = known_members();
+    for (std::uint32_t k = shape_.shards; k < all.size(); ++k) {
+      const cluster_member& m = all[k];
       const bool is_silent = m.state == cluster_member::silent;
-      if (!is_silent && m.state != cluster_member::not_heard) continue;
+      if (k == nodes_.me || (!is_silent && m.state != cluster_member::not_heard)) continue;
       absent += text(absent.empty() ? "" : ", ", m.task, " at ", m.address);
       absent += is_silent ? text(" is silent for ", m.silent_secs, " s") : " has not been heard of";
     }
