@@ -246,3 +246,26 @@ TEST_CASE("what cannot be trained so is refused, with the remedy") {
                         }),
              "start the cluster again"));
 }
+
+// Worker 1 fails in a step, and lets its error go only when worker 0, which waited for it, has gone with its own.
+TEST_CASE("the first error of a cluster is the cause, also where an error that follows from it is quicker") {
+  std::atomic<bool> is_gone = false;
+  struct going {
+    std::atomic<bool>& is_gone;
+    bool waits;
+    ~going() {
+      if (!waits) is_gone = true, is_gone.notify_all();
+      if (waits) is_gone.wait(false);
+      for (int i = 0; waits && i < 10000; ++i) std::this_thread::yield();
+    }
+  };
+  const std::string said = message_of(status::failed_precondition, [&] {
+    local_cluster{.ps = 0, .workers = 2}.run([&](server& here) {
+      const going last{is_gone, here.worker() == 1};
+      const points data;
+      auto t = make("", connected{here}, all_reduce{.bucket_bytes = 100 + here.worker()});
+      t.train(data.batches(4), {.max_steps = 2});
+    });
+  });
+  CHECK(says(said, "cannot train one model"));
+}

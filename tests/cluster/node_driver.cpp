@@ -456,7 +456,7 @@ TEST_CASE("a worker may compute for as long as it likes, and the others wait") {
   run.check({2, 2});
 }
 
-TEST_CASE("who fails ends all, with its name and since when they waited") {
+TEST_CASE("who fails ends all, with its name and how long they waited") {
   const cluster_shape shape{2, 3};
   {
     testing::hand_tasks hand;
@@ -473,7 +473,7 @@ TEST_CASE("who fails ends all, with its name and since when they waited") {
     CHECK(run.ends[3] == "no input is left");
     for (const std::size_t node : {2u, 4u})
       CHECK(run.ends[node] ==
-            "the cluster has ended, while this worker waited for the token of its update 3 for 7 s, since 0 s, at "
+            "the cluster has ended, while this worker waited for the token of its update 3 for 7 s, at "
             "update 42: worker 1 has failed: no input is left");
   }
   list_cluster run{shape, decides_by(asynchronous{}, shape)};

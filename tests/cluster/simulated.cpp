@@ -272,6 +272,22 @@ TEST_CASE("tasks that wait for each other are an error that lists them") {
   CHECK(says(said, "worker 0, simulated waits for a notification since 2.000000000 s"));
 }
 
+TEST_CASE("where a task has failed and the others then wait for each other, its error comes first") {
+  std::mutex mutex;
+  const std::string said = message_of(status::data_loss, [&] {
+    simulated{.seed = 4, .workers = 2}.run([&](server& here) {
+      if (here.is_ps()) return here.join();
+      here.tasks().sleep(2);
+      if (here.worker() == 1) raise(status::data_loss, "no input is left");
+      task_condition never(here.tasks());
+      std::unique_lock lock(mutex);
+      never.wait(lock);
+    });
+  });
+  CHECK(says(said, "simulated with seed 4, after 2.000000000 s: worker 1: no input is left; "));
+  CHECK(says(said, "nothing goes on: "));
+}
+
 TEST_CASE("a program may catch a crash, and is started again all the same") {
   for (const bool servers : {false, true}) {
     int caught = 0, lost = 0, calls = 0;

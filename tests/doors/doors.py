@@ -25,9 +25,12 @@ refused = {  # by its name in the program: words that must be said
     "write gz": ("unimplemented", ".gz", "zlib", "gradus::gradus", "-DGRADUS_ZLIB", "-lz"),
     "event file": ("unimplemented", "event file", "protozero", "gradus::gradus", "-DGRADUS_PROTOZERO"),
     "train": ("unimplemented", "event file", "trained", "GRADUS_PROTOZERO", "save_summary_steps = 0"),
+    "monitor": ("unimplemented", "event file", "monitored", "GRADUS_PROTOZERO", "save_summaries_steps = none",
+                "log_step_count_steps = 0"),
     "png": ("unimplemented", "PNG", "stb", "gradus::gradus", "-DGRADUS_STB"),
 }
-works = ("write plain", "checkpoint", "train without summaries", "estimate without summaries")
+works = ("write plain", "checkpoint", "train without summaries", "estimate without summaries",
+         "monitor without summaries")
 
 
 NAMED = ("columns/", "cpu/device.hpp", "estimator/canned/", "estimator/regression_head", "ops/", "train/hooks/", "update/rules/",

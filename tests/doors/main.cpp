@@ -11,6 +11,7 @@
 #include <gradus/session/global_step.hpp>
 #include <gradus/summary/image.hpp>
 #include <gradus/summary/reader.hpp>
+#include <gradus/train/monitored_training_session.hpp>
 
 #include <cstdio>
 
@@ -47,6 +48,16 @@ void estimate(const std::string& folder) {
   e.evaluate(input);
 }
 
+// A monitored session of the program's own graph, with these options.
+void monitor(const gradus::monitored_training_options& options) {
+  gradus::graph g;
+  auto loss = gradus::reduce_mean(gradus::square(g.variable("w", {})));
+  gradus::optimizer opt{gradus::gradient_descent{.rate = 0.1}};
+  auto train = opt.minimize(loss, {.global_step = gradus::create_global_step(g)});
+  gradus::monitored_training_session session(g, gradus::sessions_of(g, opt), options);
+  session.within([&] { session.run(train); });
+}
+
 template <class F>
 void say(const char* what, F f) {
   try {
@@ -76,6 +87,11 @@ int main(int, char** arguments) {
   say("train", [&] { train(folder + "/trained", 100); });
   say("train without summaries", [&] { train(folder + "/quiet", 0); });
   say("estimate without summaries", [&] { estimate(folder + "/estimated"); });
+  say("monitor", [&] { monitor({.checkpoint_dir = folder + "/monitored"}); });
+  say("monitor without summaries", [&] {
+    monitor(
+        {.checkpoint_dir = folder + "/unmonitored", .save_summaries_steps = gradus::none, .log_step_count_steps = 0});
+  });
   say("checkpoint", [&] {
     std::vector<float> w = {1, 2, 3}, back = {0, 0, 0};
     gradus::saver<gradus::npz> files;

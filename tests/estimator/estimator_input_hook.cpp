@@ -2,12 +2,14 @@
 
 #include <gradus/codec/state_file.hpp>
 #include <gradus/input/generator.hpp>
+#include <gradus/testing/hand_tasks.hpp>
 
 #include "linear_model.hpp"
 
 #include <doctest/doctest.h>
 
 #include <filesystem>
+#include <set>
 #include <string>
 
 using namespace gradus;
@@ -103,4 +105,24 @@ TEST_CASE("what it refuses") {
                        "external_state_policy::ignore, or warn, as the hook's second argument"));
   CHECK_NOTHROW(
       e.train(random_numbers, {.steps = 1, .hooks = {estimator_input_hook(e, external_state_policy::ignore)}}));
+}
+
+// Ten seconds a step by the estimator's clock, which no time of the system comes near.
+TEST_CASE("seconds between saves are those of the estimator's clock, as its model's") {
+  const testing::temp_dir place;
+  testing::hand_tasks hand;
+  struct slow {
+    testing::hand_tasks* hand;
+    void after_run(run_context&, const run_values&) { hand->advance(10); }
+  };
+  estimator e(line::model,
+              {.config = {.model_dir = place.path(), .save_checkpoints_secs = 25, .keep_checkpoint_max = 0},
+               .tasks = hand.tasks()});
+  e.train(line::endless, {.steps = 8, .hooks = {slow{&hand}, estimator_input_hook(e)}});
+  std::set<std::string> inputs;
+  for (const auto& file : std::filesystem::directory_iterator(place.path()))
+    if (const std::string name = file.path().filename().string(); name.starts_with("input-")) inputs.insert(name);
+  CHECK(inputs.size() == 4);  // at the beginning, after 30 and 60 s, and at the end
+  CHECK(inputs.contains("input-3.ckpt"));
+  CHECK(inputs.contains("input-6.ckpt"));
 }

@@ -341,6 +341,18 @@ TEST_CASE("H28 an error that a thread gives to the coordinator: run still works,
         }) == "of a thread");
 }
 
+TEST_CASE("a thread's error is raised before that of a hook's end, which it may have caused") {
+  counting m;
+  struct failing {
+    void end(hooked_session&) { raise(status::data_loss, "nothing to write"); }
+  };
+  monitored_session s(m.chief, {failing{}});
+  CHECK(refusal<not_found>([&] { s.within([&] { s.coord().request_stop(not_found("of a thread")); }); }) ==
+        "of a thread");
+  monitored_session alone(m.chief, {failing{}});
+  CHECK(refusal<data_loss>([&] { alone.within([] {}); }) == "nothing to write");
+}
+
 TEST_CASE("H30 options of hooks and the caller merge by maximum, and every hook sees them and the metadata") {
   counting m;
   run_options one, two;

@@ -127,7 +127,7 @@ TEST_CASE("a task that is started again when nobody is there any more ends in it
   CHECK(!c.succeeded("worker 0"));
   CHECK(says(worker, "worker 0 waited for ps 0 at localhost:"));
   CHECK(says(worker, "cannot be reached at localhost:"));
-  CHECK(says(worker, " s, since "));
+  CHECK(!says(worker, "since"));  // a clock's own number says nothing
 
   const std::string chief = starts_again({"chief 0"})["chief 0"];
   CHECK_MESSAGE(c.succeeded("chief 0"), chief);

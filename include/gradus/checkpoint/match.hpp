@@ -26,6 +26,7 @@ struct restore_options {
   // A checkpoint of this step or a later one need not hold the position of this input: no further step is to be trained
   // with the input.
   std::int64_t input_until = std::numeric_limits<std::int64_t>::max();
+  std::string_view may_be_extra = {};  // the name of a tensor that the file may have and the list not
 };
 
 namespace detail {

@@ -38,7 +38,7 @@ GRADUS_BODY mismatch compare(const state_list& list, const snapshot& content, co
   // Entries that another library wrote and this one does not know are ignored.
   if (!options.ignore_extra && (!foreign || content.about.count("library") != 0))
     for (const auto& r : content.records)
-      if (records.count(r.name) != 0) add(extra, r.name);
+      if (records.count(r.name) != 0 && r.name != options.may_be_extra) add(extra, r.name);
   const auto written = content.about.find("model");
   if (!options.model.empty() && written != content.about.end() && written->second != options.model)
     model = text('"', options.model, "\" here, \"", written->second, "\" in the file");

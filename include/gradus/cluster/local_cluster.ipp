@@ -70,7 +70,12 @@ GRADUS_BODY void local_cluster::run_without_ps(const std::function<void(server& 
   };
   crew.failed = [&](const std::exception_ptr& e, const std::string& task) { ranks.fail(e, task); };
   crew.end = [] {};
-  crew.run(tasks);
+  try {
+    crew.run(tasks);
+  } catch (...) {
+    if (ranks.cause() != nullptr) std::rethrow_exception(ranks.cause());
+    throw;
+  }
 }
 
 }  // namespace gradus

@@ -73,9 +73,8 @@ GRADUS_BODY void worker_node::push(std::span<const std::vector<wire_slice>> part
 }
 
 GRADUS_BODY std::string worker_node::waited(nanos since) const {
-  const nanos now = network_->now();
-  const auto secs = [](nanos n) { return static_cast<double>(n) / 1e9; };
-  return text(half_.waits(), " for ", secs(now - since), " s, since ", secs(since), " s, at update ", half_.step());
+  return text(half_.waits(), " for ", static_cast<double>(network_->now() - since) / 1e9, " s, at update ",
+              half_.step());
 }
 GRADUS_BODY push_fate worker_node::wait_for_push() {
   pump([this] { return is_concluded_; });

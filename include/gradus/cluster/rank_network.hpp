@@ -65,6 +65,9 @@ public:
   void depart(int rank);
   // Reports that a task has failed; the first error counts.
   void fail(const std::exception_ptr& error, const std::string& task);
+  // Returns that error, from which those of the waits of others follow; null if no task has failed. Waits may end, and
+  // their errors arrive, before the error of the task that has failed.
+  std::exception_ptr cause() const { return cause_; }
 
 private:
   struct message {
@@ -112,6 +115,7 @@ private:
   int arrived_ = 0;  // number of ranks that have announced whether they take part, or are gone
   bool any_does_not_ = false, all_take_part_ = false;
   std::uint64_t rounds_ = 0;
+  std::exception_ptr cause_;
   std::string why_;  // the reason why the cluster has ended; empty: it has not
 
   std::string name_of(int rank) const { return text(name_, ' ', rank); }

@@ -72,7 +72,7 @@ GRADUS_BODY void thread_ranks::depart(int rank) {
 
 GRADUS_BODY void thread_ranks::fail(const std::exception_ptr& error, const std::string& task) {
   const std::lock_guard lock(mutex_);
-  if (why_.empty()) why_ = text(task, " has failed: ", error_text(error));
+  if (why_.empty()) why_ = text(task, " has failed: ", error_text(error)), cause_ = error;
   tell();
 }
 

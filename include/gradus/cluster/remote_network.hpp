@@ -130,7 +130,8 @@ private:
   void say_line(const std::string& line) const;
   void start_beating();
   double secs_since(nanos since) const;
-  std::string waits_for(nanos since) const;  // how long, and since when, as the end of a sentence
+  std::string waits_for(nanos since) const;  // how long, as the end of a sentence
+  std::string absent_workers();              // by the list of parameter server 0, as the end of a sentence
   std::string problems() const;  // which keep this worker from its parameter servers, as the end of a sentence
 
   transport_greeting greeted(std::span<const std::byte> hello, const transport_peer& from) override;

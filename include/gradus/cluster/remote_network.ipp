@@ -114,9 +114,7 @@ GRADUS_BODY void remote_network::start_beating() {
   beats_ = tasks_.start("heartbeats of a task", "give the process one more thread", [this] { beat(); });
 }
 GRADUS_BODY double remote_network::secs_since(nanos since) const { return static_cast<double>(now() - since) / 1e9; }
-GRADUS_BODY std::string remote_network::waits_for(nanos since) const {
-  return text(" for ", secs_since(since), " s, since ", static_cast<double>(since) / 1e9, " s");
-}
+GRADUS_BODY std::string remote_network::waits_for(nanos since) const { return text(" for ", secs_since(since), " s"); }
 GRADUS_BODY std::string remote_network::problems() const {
   std::string why;
   for (std::uint32_t k = 0; k < shape_.shards; ++k)
@@ -233,11 +231,23 @@ GRADUS_BODY worker_options remote_network::patience(worker_options o) const {
 }
 GRADUS_BODY void remote_network::report(const std::string& wait) {
   const std::string why = problems();
-  const std::string line =
-      text(wait, why.empty() ? "; its parameter servers are connected: another worker's step may take long, "
-                               "or a worker may be missing"
-                             : why);
-  say_line(line);
+  say_line(text(wait, why.empty() ? text("; its parameter servers are connected: ", absent_workers()) : why));
+}
+GRADUS_BODY std::string remote_network::absent_workers() {
+  std::string absent;
+  try {
+    const std::vector<cluster_member> all = known_members();
+    for (std::uint32_t k = shape_.shards; k < all.size(); ++k) {
+      const cluster_member& m = all[k];
+      const bool is_silent = m.state == cluster_member::silent;
+      if (k == nodes_.me || (!is_silent && m.state != cluster_member::not_heard)) continue;
+      absent += text(absent.empty() ? "" : ", ", m.task, " at ", m.address);
+      absent += is_silent ? text(" is silent for ", m.silent_secs, " s") : " has not been heard of";
+    }
+  } catch (const error&) {
+    return text(nodes_.names[cluster_shape::decider], " does not say which workers are there");
+  }
+  return absent.empty() ? "all workers are there, and the step of one may take long" : absent;
 }
 GRADUS_BODY void remote_network::say_line(const std::string& line) const {
   if (o_.log) return o_.log(line);

@@ -28,7 +28,7 @@ GRADUS_BODY simulated_report simulated::run(const std::function<void(server& her
   else
     network = std::make_shared<detail::simulated_network>(shape, driver, seed, faults, log);
 
-  std::string ends;  // the errors of tasks that failed, in their order
+  std::string causes, ends;  // the errors of tasks that failed before no task could go on, and after it, in their order
   crew.task = [&](const std::string& job, int index) {
     const auto number = static_cast<std::uint32_t>(index);
     const std::uint32_t node = job == "worker" ? shape.node_of(number) : number;
@@ -38,7 +38,8 @@ GRADUS_BODY simulated_report simulated::run(const std::function<void(server& her
     }
   };
   crew.failed = [&](const std::exception_ptr& e, const std::string& task) {
-    ends += text("; ", task, ": ", detail::error_text(e));
+    const std::string error = text(task, ": ", detail::error_text(e));
+    network->why_stuck() == nullptr ? causes += error + "; " : ends += "; " + error;
     network->fail(e, task);
   };
   crew.end = [&] { network->end_of_workers(); };
@@ -55,10 +56,11 @@ GRADUS_BODY simulated_report simulated::run(const std::function<void(server& her
   }
   const std::string when = text("simulated with seed ", seed, ", after ", detail::seconds_text(driver->time()), " s: ");
   try {
-    if (network->why_stuck() != nullptr) std::rethrow_exception(network->why_stuck());
+    if (network->why_stuck() != nullptr && causes.empty()) std::rethrow_exception(network->why_stuck());
     if (first) std::rethrow_exception(first);
   } catch (const error& e) {
-    raise(e.kind(), network->why_stuck() != nullptr ? text(when, e.what(), ends) : when + e.what());
+    if (network->why_stuck() == nullptr) raise(e.kind(), when + e.what());
+    raise(e.kind(), text(when, causes, detail::error_text(network->why_stuck()), ends));
   }
   return {seed, network->counts(), static_cast<double>(driver->time()) / 1e9, network->hash()};
 }

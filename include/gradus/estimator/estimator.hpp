@@ -148,6 +148,8 @@ public:
   // Returns the batches that the current call reads, the innermost of nested ones, for a hook that saves their
   // position; null between calls.
   any_batches* running_batches() const { return running_.empty() ? nullptr : running_.back(); }
+  // Returns the clock and the waits of its calls, for a hook of them.
+  const task_system& tasks() const { return o_.tasks; }
   // Writes a line to the log.
   void say(const std::string& line) const;
   void warn(const std::string& line) const;

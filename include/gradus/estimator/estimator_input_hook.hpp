@@ -8,8 +8,8 @@
 //   }
 //
 // It writes the files of checkpoint_input_pipeline_hook (session/input_checkpoint.hpp), as often as the estimator's
-// run_config says. Every call of train continues at the position in the input's checkpoint, where the last call ended;
-// after a process was killed, at the position that belongs to the model's checkpoint.
+// run_config says, by the estimator's clock. Every call of train continues at the position in the input's checkpoint,
+// where the last call ended; after a process was killed, at the position that belongs to the model's checkpoint.
 #pragma once
 #include "../base/build.hpp"
 
@@ -46,7 +46,7 @@ public:
 private:
   estimator* est_;
   input_checkpoint_options options_;
-  std::shared_ptr<checkpoint_input_pipeline_hook<>> saves_;  // of the running call of train
+  std::shared_ptr<checkpoint_input_pipeline_hook<posix, task_system>> saves_;  // of the running call of train
 };
 
 }  // namespace gradus

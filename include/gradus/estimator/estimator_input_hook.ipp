@@ -17,7 +17,7 @@ GRADUS_BODY void estimator_input_hook::begin() {
           text("estimator_input_hook: the input depends on state outside its position: ", outside,
                "; give external_state_policy::ignore, or warn, as the hook's second argument if a training that is "
                "started again may continue differently"));
-  saves_ = std::make_shared<checkpoint_input_pipeline_hook<>>(options_);
+  saves_ = std::make_shared<checkpoint_input_pipeline_hook<posix, task_system>>(options_, posix{}, est_->tasks());
   saves_->add("input", *batches);
   saves_->begin();
 }

@@ -38,6 +38,12 @@
 
 namespace gradus::inline GRADUS_BUILD {
 
+namespace detail {
+// The variable of train/hooks/early_stopping_hook.hpp, which is no part of the model: a program without that hook
+// restores the checkpoints of one with it.
+inline constexpr std::string_view stop_flag_name = "signal_early_stopping/STOP";
+}  // namespace detail
+
 // A function that makes sessions: sessions_of(g), or a function of yours that returns a std::unique_ptr<base_session>.
 // A function that can also be called with session_resources& can make sessions on a server (cluster/server.hpp).
 class session_factory {

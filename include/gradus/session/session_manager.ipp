@@ -77,16 +77,20 @@ GRADUS_BODY bool session_manager::restore(base_session& s, const checkpoint_sour
   s.remembers(list);
   const auto restore_newest = [&] {
     const auto still = s.pause_runs();
-    const auto found = from.saver->restore_latest(
-        list, from.checkpoint_dir,
-        {.fallback = from.restore_fallback, .restore_newest = from.restore_newest, .prefix = from.checkpoint_basename});
+    const auto found = from.saver->restore_latest(list, from.checkpoint_dir,
+                                                  {.fallback = from.restore_fallback,
+                                                   .restore_newest = from.restore_newest,
+                                                   .prefix = from.checkpoint_basename,
+                                                   .may_be_extra = detail::stop_flag_name});
     if (!found) from.saver->refuse_other_names(from.checkpoint_dir, from.checkpoint_basename);
     if (found) detail::pass_warnings(*found, from.log);
     return found.has_value();
   };
   if (!from.checkpoint_filename_with_path.empty()) {
     const auto still = s.pause_runs();  // the runs of other sessions with these variables
-    detail::pass_warnings(from.saver->restore(list, from.checkpoint_filename_with_path), from.log);
+    detail::pass_warnings(
+        from.saver->restore(list, from.checkpoint_filename_with_path, {.may_be_extra = detail::stop_flag_name}),
+        from.log);
     return true;
   }
   for (double waited = 0;; waited += o_.recovery_wait_secs) {

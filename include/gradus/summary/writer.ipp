@@ -59,8 +59,10 @@ GRADUS_BODY any_summary_writer::any_summary_writer(std::string logdir, summary_w
                                                    any_file_system fs, any_clock clock)
     : logdir_(std::move(logdir)), options_(std::move(options)), fs_(std::move(fs)), clock_(std::move(clock)) {
   if (!has_protozero)  // before there is a file
-    refuse_without(protozero_library, text("an event file in \"", logdir_, "\""),
-                   "write none (run_config::save_summary_steps = 0; a supervisor's option summary_writer = none)");
+    refuse_without(
+        protozero_library, text("an event file in \"", logdir_, "\""),
+        "write none (run_config::save_summary_steps = 0; a supervisor's option summary_writer = none; a monitored "
+        "session's options save_summaries_steps = none and log_step_count_steps = 0)");
   if (options_.hostname.empty()) options_.hostname = host_name();
   for (const auto& part : {options_.hostname, options_.filename_suffix})
     if (part.find('/') != std::string::npos || !is_utf8(part))

@@ -215,6 +215,7 @@ GRADUS_BODY void monitored_session::close_internal(bool tells_hooks) {
     }
   };
   if (session_ != nullptr) {
+    attempt([&] { coord_->raise_requested_exception(); });  // the error of a thread came before one of a hook's end
     if (tells_hooks)
       attempt([&] {
         for (const any_hook& h : hooks_) h.end(calls_.session());

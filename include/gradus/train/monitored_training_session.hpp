@@ -29,7 +29,8 @@ struct monitored_training_options {
   std::vector<any_hook> hooks = {};             // the last ones
   std::vector<any_hook> chief_only_hooks = {};  // the first ones
   // Set one number of each pair; the other is then not used, and `none` means never. The default of the first pair is
-  // 600 seconds, and of the second 100 steps.
+  // 600 seconds, and of the second 100 steps. In a program without protozero a session without summaries and
+  // log_step_count_steps writes no event file.
   interval save_checkpoint_secs = {}, save_checkpoint_steps = {};
   interval save_summaries_steps = {}, save_summaries_secs = {};
   double log_step_count_steps = 100;  // steps per second, in the events; 0: never

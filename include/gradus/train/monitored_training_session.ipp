@@ -1,6 +1,7 @@
 // The bodies of monitored_training_session.hpp.
 #pragma once
 #include "../base/body.hpp"
+#include "../base/optional_library.hpp"
 #include "../summary/shared_writer.hpp"
 #include "monitored_training_session.hpp"
 
@@ -43,16 +44,17 @@ GRADUS_BODY std::vector<any_hook> training_hooks(scaffold& parts, const monitore
   const std::string events = o.summary_dir.empty() ? o.checkpoint_dir : o.summary_dir;
   std::vector<any_hook> all = o.chief_only_hooks;
   std::shared_ptr<any_summary_writer> writer;
-  if (!events.empty()) {
+  const timer_options summaries = timer_of(o.save_summaries_steps, o.save_summaries_secs, 100.0, none);
+  const bool has_summaries = summaries.every_steps || summaries.every_secs;
+  if (!events.empty() && (has_protozero || o.log_step_count_steps > 0 || has_summaries)) {
     writer = shared_summary_writer(events);
     if (o.log_step_count_steps > 0)
       all.push_back(step_counter_hook({.every_n_steps = static_cast<std::int64_t>(o.log_step_count_steps),
                                        .summary_writer = writer,
                                        .tasks = o.tasks}));
-    const timer_options when = timer_of(o.save_summaries_steps, o.save_summaries_secs, 100.0, none);
-    if (when.every_steps || when.every_secs)
-      all.push_back(summary_saver_hook({.save_steps = when.every_steps,
-                                        .save_secs = when.every_secs,
+    if (has_summaries)
+      all.push_back(summary_saver_hook({.save_steps = summaries.every_steps,
+                                        .save_secs = summaries.every_secs,
                                         .summary_writer = writer,
                                         .parts = &parts,
                                         .tasks = o.tasks}));

@@ -260,7 +260,7 @@ TEST_CASE("what the decider has not answered is said again") {
   b.s.advance(110 * ms);
   CHECK(b.out.take() == lines{"staged to 0: i5 s0 a0 {0 5 1}"});
   CHECK(b.s.next() == 210 * ms);
-  CHECK(b.s.waits(2010 * ms) == "shard 1 waits for the decider's word on update 1 of worker 0 since 2 s");
+  CHECK(b.s.waits(2010 * ms) == "shard 1 waits for the decider's word on update 1 of worker 0 for 2 s");
   b.decide(1, {{0, 5, 1}});
   CHECK(b.s.next() == never_due);
   CHECK(b.s.waits(0).empty());
@@ -407,8 +407,8 @@ TEST_CASE("a pull waits for its order, up to its deadline") {
   CHECK(b.pull(0, 5, 1, 500 * ms).empty());  // again: it waits since the first
   CHECK(b.s.next() == 1050 * ms);
   CHECK(b.s.waits(1040 * ms) ==
-        "worker 0 waits for order 1 on shard 1, which is at 0, since 0.99 s; "
-        "worker 1 waits for order 2 on shard 1, which is at 0, since 0.98 s");
+        "worker 0 waits for order 1 on shard 1, which is at 0, for 0.99 s; "
+        "worker 1 waits for order 2 on shard 1, which is at 0, for 0.98 s");
   b.push(0, 5, 1, 1.0), b.written();
   CHECK(b.decide(1, {{0, 5, 1}}) == lines{"pulled to 2: i5 s1 a1 v[1]", "pulled to 2: i5 s7 a1 v[1]"});
   b.s.advance(1059 * ms);
@@ -454,7 +454,7 @@ TEST_CASE("a shard that needs values to begin with waits for a worker that bring
   CHECK(!b.s.has_begun());
   CHECK(b.pull(1, 5, 0, 10 * ms) == lines{"refused to 3: i5 s8 a0"});
   CHECK(b.s.next() == 1010 * ms);
-  CHECK(b.s.waits(510 * ms) == "worker 1 waits for order 0 on shard 1, which has no values yet, since 0.5 s");
+  CHECK(b.s.waits(510 * ms) == "worker 1 waits for order 0 on shard 1, which has no values yet, for 0.5 s");
   CHECK(b.push(1, 5, 1, 2.0) == lines{"refused to 3: i5 s8 a0"});
   CHECK(b.s.counts().not_begun == 1);
   CHECK(b.decide(1, {{1, 5, 1}}).empty());
@@ -518,8 +518,7 @@ TEST_CASE("an update that needs sums of all shards waits for their lists, round 
   CHECK(b.decide(2, {{1, 5, 1}}).empty());  // early
   CHECK(b.decide(1, {{0, 5, 1}}) == lines{"measured to 0: i0 s0 a1 [2 0]"});
   CHECK(b.s.applied() == 0);
-  CHECK(b.s.waits(500 * ms).find("shard 1 waits for the lists of round 0 of update 1 since 0.5 s") !=
-        std::string::npos);
+  CHECK(b.s.waits(500 * ms).find("shard 1 waits for the lists of round 0 of update 1 for 0.5 s") != std::string::npos);
   // Until then it is as it was: the same decision changes nothing, values of before are told, pushes are staged.
   CHECK(b.decide(1, {{0, 5, 1}}).empty());
   CHECK(b.pull(1, 5, 0) == lines{"pulled to 3: i5 s7 a0 v[1]"});
@@ -666,8 +665,8 @@ TEST_CASE("a fetch waits for its order like a pull, beside it, and brings the wh
   CHECK(b.pull(0, 5, 1, 60 * ms).empty());
   CHECK(b.s.next() == 1050 * ms);
   CHECK(b.s.waits(550 * ms) ==
-        "worker 0 waits for order 1 on shard 1, which is at 0, since 0.49 s; "
-        "worker 0 waits for order 1 on shard 1, which is at 0, since 0.5 s");
+        "worker 0 waits for order 1 on shard 1, which is at 0, for 0.49 s; "
+        "worker 0 waits for order 1 on shard 1, which is at 0, for 0.5 s");
   b.store.wants = 1;
   b.push(1, 5, 1, 1.0), b.written();
   b.decide(1, {{1, 5, 1}});

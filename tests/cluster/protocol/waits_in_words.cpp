@@ -17,6 +17,6 @@ TEST_CASE("what a shard waits for, and who waits for it, with the seconds since 
   line.wait({1, 5, 6}, 9, 8 * s, 30 * s);
   words.add(line, "is at 7");
   CHECK(words.all() ==
-        "shard 1 waits for the decider's word on update 6 of worker 2 since 2 s; shard 1 waits for the lists of round "
-        "3 of update 8 since 5 s; worker 1 waits for order 9 on shard 1, which is at 7, since 1 s");
+        "shard 1 waits for the decider's word on update 6 of worker 2 for 2 s; shard 1 waits for the lists of round "
+        "3 of update 8 for 5 s; worker 1 waits for order 9 on shard 1, which is at 7, for 1 s");
 }

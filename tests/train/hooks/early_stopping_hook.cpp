@@ -246,3 +246,30 @@ TEST_CASE("the variable is in the checkpoint; a graph that is finalized too earl
       refused<failed_precondition>([&] { monitored_session s(d, {make_early_stopping_hook([] { return false; })}); }),
       "make the monitored session before anything finalizes the graph"));
 }
+
+// As in TensorFlow: a restore reads what the graph has, and refuses a checkpoint that lacks it.
+TEST_CASE("a directory that was trained with the hook goes on without it; one that was trained without refuses it") {
+  const evaluations e;
+  const auto run = [&](const std::string& dir, bool stops_early) {
+    counting m;
+    scaffold parts(
+        {.saver = std::make_shared<saver<flat_binary, faulty_files>>(saver_options{}, flat_binary{}, e.files)});
+    chief_session_creator chief(sessions_of(m.g), m.g, parts, {.checkpoint_dir = dir});
+    std::vector<any_hook> hooks = {checkpoint_saver_hook(dir, {.save_steps = 1, .parts = &parts})};
+    if (stops_early) hooks.push_back(stop_if_no_decrease_hook("loss", 2001, e.options()));
+    monitored_session s(chief, hooks);
+    std::int64_t at = 0;
+    s.within([&] { at = s.run(m.next).as<std::int64_t>()[0]; });
+    return at;
+  };
+  CHECK(run("with", true) == 1);
+  CHECK(run("with", false) == 2);
+  CHECK(run("without", false) == 1);
+  std::string said;
+  try {
+    run("without", true);
+  } catch (const error& refused) {
+    said = refused.what();
+  }
+  CHECK(says(said, "missing in the file: \"signal_early_stopping/STOP\""));
+}

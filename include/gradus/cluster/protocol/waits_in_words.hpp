@@ -38,7 +38,7 @@ private:
   std::string all_;
 
   void add(const std::string& what, nanos since) {
-    all_ += text(all_.empty() ? "" : "; ", what, " since ", static_cast<double>(now_ - since) / 1e9, " s");
+    all_ += text(all_.empty() ? "" : "; ", what, " for ", static_cast<double>(now_ - since) / 1e9, " s");
   }
 };
 

@@ -144,8 +144,8 @@ public:
     }
     if (!is_waiting()) return;
     if (report_ <= now) {
-      owner_->waits_long(text("worker ", o_.number, " has ", waits(), " for ", static_cast<double>(now - since_) / 1e9,
-                              " s, since ", static_cast<double>(since_) / 1e9, " s"));
+      owner_->waits_long(
+          text("worker ", o_.number, " has ", waits(), " for ", static_cast<double>(now - since_) / 1e9, " s"));
       report_ = now + (now - since_);
       if (without_values_ != 0) raise_without_values(without_values_ - 1);
       // The decider may have lost that this worker has brought values.

@@ -8,6 +8,7 @@
 #include "../../base/body.hpp"
 #include "../../ops/state.hpp"
 #include "../../run/base_session.hpp"
+#include "../../session/session_manager.hpp"
 #include "../../store/temporary.hpp"
 #include "../../summary/reader.hpp"
 #include "../progress.hpp"
@@ -17,8 +18,7 @@
 namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
-inline constexpr std::string_view stop_flag_name = "signal_early_stopping/STOP",
-                                  stop_flag_ops = "signal_early_stopping";
+inline constexpr std::string_view stop_flag_ops = "signal_early_stopping";
 
 GRADUS_BODY timer_options stop_timer(const early_stopping_options& o) {
   if (o.run_every_secs && o.run_every_steps)
