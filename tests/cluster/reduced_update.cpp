@@ -84,7 +84,8 @@ TEST_CASE("float64, an int32 step, an empty variable, no clip") {
     const value step = g.variable("s", {}, {.init = zeros, .trainable = false, .type = int32});
     optimizer opt(connected{here}, all_reduce{}, session_tasks::an_eighth);
     const value x = g.placeholder("x", {1});
-    const value train = opt.minimize(cast(reduce_sum(w), float32) * reduce_sum(x) + reduce_sum(e), {.global_step = step});
+    const value train =
+        opt.minimize(cast(reduce_sum(w), float32) * reduce_sum(x) + reduce_sum(e), {.global_step = step});
     session s(g, opt);
     s.initialize(1);
     const std::vector<float> mine{here.is_chief() ? 1.0F : 3.0F};  // 2 on the average

@@ -25,9 +25,9 @@ public:
     dtype type = dtype::none;  // float32 or float64
     std::span<std::byte> bytes = {};
   };
-  // The arrays are the same on all ranks, in memory that is laid out in the same way, and must not move. Arrays that follow each other
-  // in memory share buckets. With `by_library` the network computes the sums (rank_network::sum), once all arrays are
-  // final. Allocates memory for at most one more copy of each array.
+  // The arrays are the same on all ranks, in memory that is laid out in the same way, and must not move. Arrays that
+  // follow each other in memory share buckets. With `by_library` the network computes the sums (rank_network::sum),
+  // once all arrays are final. Allocates memory for at most one more copy of each array.
   gradient_exchange(rank_network& network, std::vector<array> arrays, std::size_t bucket_bytes, bool by_library);
 
   // begin() begins a step. Then call ready(i) once for every array, in the same order on all ranks, when nothing
