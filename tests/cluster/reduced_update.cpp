@@ -60,7 +60,7 @@ TEST_CASE("the chief's values are those of all; what a run reads before the trai
     optimizer opt(connected{here}, all_reduce{}, with_adam);
     const value train = opt.minimize(reduce_sum(w), {.global_step = create_global_step(g)});
     session s(g, opt);
-    s.initialize(here.worker());
+    s.initialize(static_cast<std::uint64_t>(here.worker()));
     if (here.is_chief()) s.run(set);
     CHECK(s.run("w").as<float>()[0] == 5);
     for (int k = 0; k < 3; ++k) {
