@@ -18,6 +18,7 @@
 #include <memory>
 #include <queue>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <type_traits>
 #include <vector>
@@ -703,7 +704,9 @@ private:
   void report(node& n, const std::string& what) {
     ++reports_;
     note(reported, n.number, n.number, 0, 0, 0, {});
-    if (what.find(" has waited for ") == std::string::npos || what.find(" since ") == std::string::npos)
+    constexpr std::string_view waits = " has waited for ";
+    const std::size_t at = what.find(waits);
+    if (at == std::string::npos || what.find(" for ", at + waits.size()) == std::string::npos || !what.ends_with(" s"))
       throw violation{text("law 5: a wait that does not say what it waits for: ", what)};
     n.report_due = local(n) + local(n) - n.worker->waits_since();
     const nanos began = now_ - (local(n) - n.worker->waits_since());
