@@ -7,6 +7,8 @@
 
 #include <cstring>
 #include <mutex>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "../message.hpp"
@@ -64,6 +66,47 @@ TEST_CASE("a process without a cluster steps, profiles and gathers as one does")
   auto& vb = b.steps().variables();
   for (std::size_t i = 0; i < va.size(); ++i) CHECK(std::memcmp(va.value(i), vb.value(i), va.info(i).bytes) == 0);
   CHECK(a.profile(data.batches(4), 2).steps() == 2);
+}
+
+TEST_CASE("a worker that fetches the state in the middle of a run has all of it, and trains on") {
+  // Wide enough that a worker gives the memory of its slots back.
+  static constexpr auto wide = [](graph& g) {
+    const value x = g.placeholder("x", {batch, 13}), y = g.placeholder("y", {batch}, int32);
+    const value h = tanh(dense(x, {.units = 20'000, .name = "hidden"}));
+    return model_spec{.loss = reduce_mean(sparse_softmax_cross_entropy(dense(h, {.units = 5}), y))};
+  };
+  const points data;
+  const exponential_moving_average with_average{.decay = 0.9};
+  const auto state_of = [](auto& t) {
+    state_list list;
+    t.steps().remembers(list);
+    std::vector<std::pair<std::string, std::vector<std::byte>>> all;
+    for (const state_entry& e : list.entries())
+      if (!e.bytes.empty()) all.emplace_back(e.name, std::vector(e.bytes.begin(), e.bytes.end()));
+    return all;
+  };
+  auto alone = make_trainer<wide>(with_adam, with_average, microbatch{2});
+  alone.train(data.batches(8), {.max_steps = 3});
+  const auto early = state_of(alone);
+  CHECK(early.size() >= 16);  // four variables, two slots and an average of each
+  alone.train(data.batches(8).skip(3), {.max_steps = 5});
+  const auto late = state_of(alone);
+  std::mutex mutex;
+  int equal = 0;
+  local_cluster{.ps = 1, .workers = 2}.run([&](server& here) {
+    if (here.is_ps()) return here.join();
+    auto t = make_trainer<wide>(connected{here}, sync_replicas{}, with_adam, with_average);
+    const auto shows = [&](const auto& expected) {
+      t.steps().gather();
+      const std::lock_guard lock(mutex);
+      equal += state_of(t) == expected ? 1 : 0;
+    };
+    t.train(data.batches(4).shard(2, here.worker()), {.max_steps = 3});
+    shows(early);
+    t.train(data.batches(4).shard(2, here.worker()).skip(3), {.max_steps = 5});
+    shows(late);
+  });
+  CHECK(equal == 4);
 }
 
 TEST_CASE("parts that a round's gradients cannot share evenly are refused") {

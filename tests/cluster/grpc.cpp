@@ -250,6 +250,81 @@ TEST_CASE("frames of all sizes arrive on both sides, whole, in their order and a
   CHECK(server.by->counts().malformed == 0);
 }
 
+TEST_CASE("a frame of several messages is the frame that was sent, whatever its length") {
+  end_of_wire server, client;
+  std::vector<std::vector<std::byte>> at_server, at_client;
+  server.told.on_frame = [&](auto, auto f) {
+    at_server.emplace_back(f.begin(), f.end());
+    server.by->send(3, std::array{f});
+  };
+  client.told.on_frame = [&](auto, auto f) { at_client.emplace_back(f.begin(), f.end()); };
+  client.by->connect(0, text("127.0.0.1:", server.by->listen("127.0.0.1:0")), bytes_of("3"));
+  REQUIRE(client.told.until([&] { return !client.told.welcomes.empty(); }));
+  const std::size_t head = made_frame(3, 0, 4).whole().size() - 4;
+  std::vector<std::vector<std::byte>> sent;
+  for (const std::size_t n : {most_of_part - 4, most_of_part, most_of_part + 4, std::size_t{1000}, 2 * most_of_part,
+                              3 * most_of_part + 400, std::size_t{70'000}}) {
+    const made_frame f(3, n, n - head);
+    sent.push_back(f.whole());
+    REQUIRE(sent.back().size() == n);
+    client.by->send(0, f.pieces);
+  }
+  for (notes* l : {&server.told, &client.told}) REQUIRE(l->until([&] { return l->frames == sent.size(); }));
+  CHECK(at_server == sent);
+  CHECK(at_client == sent);
+  CHECK(client.by->counts().lost == 0);
+  server.send(3, 0, 1, 100 << 20);
+  client.by->close(30);  // in the middle of a frame: it ends all the same
+  server.by->close(30);
+}
+
+TEST_CASE("parts of a frame that do not fit it end the connection of the peer that sends them") {
+  gradus::grpc policy;
+  policy.limits.frame_bytes = 3 * most_of_part;
+  policy.receiving_bytes = 0;  // at least a frame
+  end_of_wire server(policy), good;
+  const int port = server.by->listen("127.0.0.1:0");
+  good.by->connect(0, text("127.0.0.1:", port), bytes_of("9"));
+  REQUIRE(good.told.until([&] { return good.told.welcomes.size() == 1; }));
+  const auto part_of = [](const std::vector<std::byte>& whole, std::size_t k) {
+    const std::size_t at = k * most_of_part;
+    return std::span(whole).subspan(at, std::min(most_of_part, whole.size() - at));
+  };
+  const auto greeted = [&](stranger& s) {
+    s.say(bytes_of("2"));
+    CHECK(s.hear());
+  };
+  {  // longer than its head says
+    stranger s(port);
+    greeted(s);
+    const auto whole = made_frame(2, 1, most_of_part + 4000).whole();
+    CHECK(s.say(part_of(whole, 0)));
+    s.say(part_of(whole, 0));
+    CHECK(!s.hear());
+    CHECK(says(s.end().error_message(), "its head says that it has "));
+  }
+  {  // too long, which its head says before the rest comes
+    stranger s(port);
+    greeted(s);
+    s.say(part_of(made_frame(2, 1, 3 * most_of_part).whole(), 0));
+    CHECK(!s.hear());
+    CHECK(says(s.end().error_message(), "above the limit frame_bytes of 25165824"));
+  }
+  {  // one that is not finished is dropped with its peer, and others have the room that it took
+    const auto whole = made_frame(2, 1, 2 * most_of_part + 4000).whole();
+    for (int k = 0; k < 4; ++k) {
+      stranger s(port);
+      greeted(s);
+      CHECK(s.say(part_of(whole, 0)));
+      CHECK(s.say(part_of(whole, 1)));
+    }
+  }
+  CHECK(server.by->counts().malformed == 1);
+  CHECK(server.by->counts().too_large == 1);
+  good.send(0, 9, 1, 2 * most_of_part);
+  CHECK(server.told.until([&] { return server.told.frames == 1; }));
+}
+
 TEST_CASE("a client comes back to a server that was started anew, and frames flow again") {
   end_of_wire client;
   int port = 0;

@@ -3,7 +3,9 @@
 #include <doctest/doctest.h>
 
 #include <cstdint>
+#include <cstring>
 #include <string>
+#include <vector>
 
 using namespace gradus;
 
@@ -89,4 +91,43 @@ TEST_CASE("large arenas are zeroed in parts, every line once") {
   CHECK(lines_of_part(700, 1, 3).last == lines_of_part(700, 2, 3).first);
   CHECK(lines_of_part(700, 2, 3).last == 11);
   CHECK(lines_of_part(0, 0, 3).last == 0);
+}
+
+TEST_CASE("the memory of a large arena's mirrors can be given back, and that of nothing else") {
+  for (const int columns : {5, 500}) {  // small arenas stay as they are
+    CAPTURE(columns);
+    variable_arena a;
+    a.declare(info("w", float32, {700, columns}));
+    a.declare(info("moving", float32, {5}, false));
+    a.allocate(
+        2, [&](std::size_t, std::size_t i) { return a.info(i).bytes; },
+        [&](auto zero_part) {
+          for (std::size_t i = 0; i < 2; ++i) zero_part(i, 0, 1);
+        });
+    std::memset(a.value_base(), 1, a.bytes());
+    a.release_mirrors();
+    const std::size_t begin = a.bytes() - a.mirror_bytes();
+    const auto is = [&](std::size_t at, int what) { return a.value_base()[at] == std::byte(what); };
+    std::size_t other = 0;
+    for (std::size_t i = 0; i < begin; ++i) other += is(i, 1) ? 0 : 1;
+    CHECK(other == 0);
+#if defined(MADV_DONTNEED)
+    const bool is_large = columns == 500;
+    CHECK((a.bytes() >= aligned_buffer::large_from) == is_large);
+    std::size_t pages = 0, resident = 0;
+    constexpr std::size_t page = 1 << 16;
+    for (std::size_t i = begin; i + page <= a.bytes(); ++i) {
+      if (reinterpret_cast<std::uintptr_t>(a.value_base() + i) % page != 0) continue;
+      std::vector<unsigned char> in_memory(page / 4096);
+      REQUIRE(::mincore(a.value_base() + i, page, in_memory.data()) == 0);
+      for (const unsigned char m : in_memory) resident += m & 1;
+      pages += in_memory.size();
+    }
+    CHECK(resident == (is_large ? 0 : pages));
+    if (is_large) CHECK(pages >= 500);
+#endif
+    std::memset(a.value_base() + begin, 2, a.mirror_bytes());
+    for (std::size_t i = begin; i < a.bytes(); ++i) other += is(i, 2) ? 0 : 1;
+    CHECK(other == 0);
+  }
 }

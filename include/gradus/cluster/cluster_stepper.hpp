@@ -138,7 +138,7 @@ public:
                                  .begins = here_->is_chief()},
                   static_cast<worker_told&>(*this));
     const std::int64_t before = Alone::global_step();
-    if (here_->is_chief()) observed_.keep();
+    here_->is_chief() ? observed_.keep() : Alone::release_mirrors();
     node_->start();
     next_step();
     observed_.settle(Alone::global_step() == before, guard_);  // the chief may have observed values after this step
@@ -238,8 +238,7 @@ public:
   }
   // Returns the norm of this worker's own gradients.
   double gradient_norm() const {
-    const double n = Alone::gradient_norm();
-    return contributions_ != 0 ? n / static_cast<double>(Alone::parts()) : n;
+    return Alone::gradient_norm() / static_cast<double>(contributions_ != 0 ? Alone::parts() : 1);
   }
 
 private:
@@ -386,7 +385,8 @@ private:
 
   // ---- callbacks of the node
   void values(std::span<const wire_slice> parts) override {
-    is_whole_ = false;  // the slots are those of an older order
+    // The slots are those of an older order from now on. A save of the chief may still read them.
+    if (std::exchange(is_whole_, false) && !here_->is_chief()) Alone::release_mirrors();
     state_->take(parts, guard_);
   }
   std::span<const std::vector<wire_slice>> state(std::uint64_t& order) override {

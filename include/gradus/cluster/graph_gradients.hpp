@@ -181,6 +181,7 @@ public:
   double gradient_norm() const { return 0; }
   void restored() {}
   void swap_averages() {}
+  void release_mirrors() {}
   void guard(write_guard*) {}
   std::vector<std::span<const std::byte>> guarded() { return {}; }
   template <class... Probe>

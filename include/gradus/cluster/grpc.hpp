@@ -6,10 +6,10 @@
 //   gradus::grpc{gradus::insecure{}}        plaintext, with peers on any machine
 //   gradus::grpc{}                          plaintext, only with peers on this machine
 //
-// The messages of a stream are frames as they are, without protobuf. Frames are read one after another, so a slow
-// receiver slows its senders down, and frames that they cannot send are lost above a bound (stream_transport.hpp).
-// This library's listener accepts the connections, since gRPC's accepts any number of them, and accepts none any more
-// once the process ran out of descriptors.
+// The messages of a stream are frames as they are, or parts of large ones, without protobuf. Frames are read one after
+// another, so a slow receiver slows its senders down, and frames that they cannot send are lost above a bound
+// (stream_transport.hpp). This library's listener accepts the connections, since gRPC's accepts any number of them, and
+// accepts none any more once the process ran out of descriptors.
 //
 // In this file ::grpc is the library, and `grpc` is the policy.
 #pragma once
@@ -31,6 +31,7 @@
 #include "../base/error.hpp"
 #include "../base/tasks.hpp"
 #include "certificates.hpp"
+#include "frame_in_parts.hpp"
 #include "listener.hpp"
 #include "remote_network.hpp"
 #include "stream_transport.hpp"
@@ -78,43 +79,83 @@ inline transport_peer grpc_peer(const std::string& address, const std::shared_pt
 // The part that both ends of a stream have: it converts between messages and frames.
 class grpc_messages {
 public:
-  explicit grpc_messages(const stream_transport& of) : pool_(of.pool()), most_(of.frame_limit()) {}
+  grpc_messages(const stream_transport& of, partial_bytes& partial)
+      : of_(of), most_(of.frame_limit()), partial_(partial) {}
 
   // Passes the frame that was read to the stream, or reports that none was read.
   void tell(frame_stream& s, bool ok) {
-    if (!ok)
-      s.was_read(nullptr);
-    else if (in.Length() > (is_greeted_ ? most_ : std::min(most_, most_of_hello)))
-      s.was_too_large(in.Length()), in.Clear();
-    else
-      pass(s);
+    if (!ok) return s.was_read(nullptr);
+    const std::uint64_t n = in.Length();
+    if (n > (is_greeted_ ? most_ : std::min(most_, most_of_hello))) return s.was_too_large(n), in.Clear();
+    try {
+      partial_.is_open() || is_of_larger(n) ? take_part(s) : pass(s);
+    } catch (const error& e) {
+      s.was_wrong(e.kind(), e.what());
+    } catch (const std::bad_alloc&) {
+      s.was_wrong(status::resource_exhausted, text("there is no memory for a message of ", n, " bytes or more"));
+    }
   }
 
-  // The first message is a hello, or its answer, of a peer that is not known yet.
+  // The first message is a hello, or its answer, of a peer that is not known yet. It has no parts.
   static constexpr std::uint64_t most_of_hello = 16 << 20;
   // Up to this size a copy costs less than lending the memory.
   static constexpr std::size_t small_bytes = 1024;
   void put(frame_memory frame) {
+    const bool is_hello = !std::exchange(has_put_, true);
     if (frame.size() <= small_bytes) {
       const ::grpc::Slice s(frame.data(), frame.size());
       out = ::grpc::ByteBuffer(&s, 1);
-      return pool_->give(std::move(frame));
+      return of_.pool()->give(std::move(frame));
     }
-    struct lent {
-      frame_memory memory;
-      std::shared_ptr<frame_pool> pool;
-    };
-    auto* const l = new lent{std::move(frame), pool_};
-    const auto give_back = [](void* at) {
-      const std::unique_ptr<lent> l(static_cast<lent*>(at));
-      l->pool->give(std::move(l->memory));
-    };
-    const ::grpc::Slice s(l->memory.data(), l->memory.size(), give_back, l);
-    out = ::grpc::ByteBuffer(&s, 1);
+    sent_ = std::make_shared<pooled_frame>(of_.pool(), std::move(frame));
+    put_next(is_hello ? sent_->memory.size() : most_of_part);
+  }
+  // Puts the next part of the frame. Returns false if there is none.
+  bool put_rest() {
+    out.Clear();
+    return sent_ != nullptr && put_next(most_of_part);
   }
   ::grpc::ByteBuffer in, out;
 
 private:
+  bool put_next(std::size_t most) {
+    const std::span<const std::byte> rest = sent_->memory.bytes().subspan(at_);
+    if (rest.empty()) return sent_.reset(), at_ = 0, false;
+    const std::size_t n = std::min(most, rest.size());
+    // The memory is the pool's again with the last part that gRPC gives back.
+    auto* const lent = new std::shared_ptr<pooled_frame>(sent_);
+    const auto give_back = [](void* at) { delete static_cast<std::shared_ptr<pooled_frame>*>(at); };
+    const ::grpc::Slice s(const_cast<std::byte*>(rest.data()), n, give_back, lent);
+    out = ::grpc::ByteBuffer(&s, 1);
+    at_ += n;
+    return true;
+  }
+
+  // Returns whether a message of n bytes is the first part of a frame.
+  bool is_of_larger(std::uint64_t n) {
+    if (!is_greeted_ || n != most_of_part) return false;
+    std::array<std::byte, wire_alignment> head = {};
+    std::size_t at = 0;
+    if (!in.Dump(&slices_).ok()) return false;
+    for (const ::grpc::Slice& s : slices_) {
+      const std::size_t some = std::min(s.size(), head.size() - at);
+      if (some != 0) std::memcpy(head.data() + at, s.begin(), some), at += some;
+    }
+    slices_.clear();
+    const std::uint64_t whole = of_.frame_bytes(head);
+    if (whole <= n) return false;
+    partial_.open(of_.pool(), whole);
+    return true;
+  }
+  void take_part(frame_stream& s) {
+    gather_to(partial_.next(in.Length()));
+    if (!partial_.is_whole()) return s.was_read_in_part();
+    tell_whole(s, partial_.close());
+  }
+  static void tell_whole(frame_stream& s, const std::shared_ptr<pooled_frame>& one) {
+    const received_frame f{one->memory.bytes(), one->may_be_kept() ? one : nullptr};
+    s.was_read(&f);
+  }
   // Copies the message into one piece of memory that begins at a multiple of 64 bytes.
   void pass(frame_stream& s) {
     is_greeted_ = true;
@@ -124,10 +165,9 @@ private:
       const received_frame f{small_.bytes()};
       return s.was_read(&f);
     }
-    const auto one = std::make_shared<pooled_frame>(pool_, n);
+    const auto one = std::make_shared<pooled_frame>(of_.pool(), n);
     gather_to(one->memory.data());
-    const received_frame f{one->memory.bytes(), one->may_be_kept() ? one : nullptr};
-    s.was_read(&f);
+    tell_whole(s, one);
   }
   // Each slice is given back as soon as it is copied, so that a large message is not twice in memory.
   void gather_to(std::byte* to) {
@@ -140,23 +180,28 @@ private:
     slices_.clear();
   }
 
-  std::shared_ptr<frame_pool> pool_;
+  const stream_transport& of_;
   const std::uint64_t most_;
-  bool is_greeted_ = false;
+  bool is_greeted_ = false, has_put_ = false;
   frame_memory small_;
+  frame_in_parts partial_;
+  std::shared_ptr<pooled_frame> sent_;  // the frame that is being written
+  std::size_t at_ = 0;                  // in it
   std::vector<::grpc::Slice> slices_;
 };
 
 class grpc_server_stream final : public frame_stream, public ::grpc::ServerGenericBidiReactor {
 public:
-  grpc_server_stream(stream_transport& of, ::grpc::GenericCallbackServerContext& context, bool is_trusted)
-      : frame_stream(of, false), messages_(of), context_(context), is_trusted_(is_trusted) {}
+  grpc_server_stream(stream_transport& of, partial_bytes& partial, ::grpc::GenericCallbackServerContext& context,
+                     bool is_trusted)
+      : frame_stream(of, false), messages_(of, partial), context_(context), is_trusted_(is_trusted) {}
 
   void read() override { StartRead(&messages_.in); }
   void write(frame_memory frame) override {
     messages_.put(std::move(frame));
     StartWrite(&messages_.out);
   }
+  void write_rest() override { StartWrite(&messages_.out); }
   void end_writing() override {}
   void end(const stream_end& why) override {
     constexpr std::size_t most = 2000;  // headers have a limit
@@ -167,10 +212,7 @@ public:
   transport_peer peer() const override { return grpc_peer(context_.peer(), context_.auth_context(), is_trusted_); }
 
   void OnReadDone(bool ok) override { messages_.tell(*this, ok); }
-  void OnWriteDone(bool ok) override {
-    messages_.out.Clear();
-    was_written(ok);
-  }
+  void OnWriteDone(bool ok) override { messages_.put_rest() && ok ? was_written_in_part() : was_written(ok); }
   void OnDone() override { was_done({}); }
 
 private:
@@ -182,8 +224,9 @@ private:
 class grpc_client_stream final : public frame_stream,
                                  public ::grpc::ClientBidiReactor<::grpc::ByteBuffer, ::grpc::ByteBuffer> {
 public:
-  grpc_client_stream(stream_transport& of, std::shared_ptr<::grpc::Channel> channel, bool is_trusted)
-      : frame_stream(of, true), messages_(of), stub_(std::move(channel)), is_trusted_(is_trusted) {
+  grpc_client_stream(stream_transport& of, partial_bytes& partial, std::shared_ptr<::grpc::Channel> channel,
+                     bool is_trusted)
+      : frame_stream(of, true), messages_(of, partial), stub_(std::move(channel)), is_trusted_(is_trusted) {
     stub_.PrepareBidiStreamingCall(&context_, grpc_method, {}, this);
     AddHold();  // needed because writes are started outside of reactions
   }
@@ -194,16 +237,14 @@ public:
     messages_.put(std::move(frame));
     StartWrite(&messages_.out);
   }
+  void write_rest() override { StartWrite(&messages_.out); }
   void end_writing() override { StartWritesDone(); }
   void end(const stream_end&) override { RemoveHold(); }
   void cancel() override { context_.TryCancel(); }
   transport_peer peer() const override { return grpc_peer(context_.peer(), context_.auth_context(), is_trusted_); }
 
   void OnReadDone(bool ok) override { messages_.tell(*this, ok); }
-  void OnWriteDone(bool ok) override {
-    messages_.out.Clear();
-    was_written(ok);
-  }
+  void OnWriteDone(bool ok) override { messages_.put_rest() && ok ? was_written_in_part() : was_written(ok); }
   void OnDone(const ::grpc::Status& s) override {
     was_done({static_cast<status>(s.error_code()), s.error_message(),
               context_.GetServerTrailingMetadata().contains(grpc_refused_key)});
@@ -227,6 +268,7 @@ public:
             text("grpc: limits.frame_bytes is ", options_.limits.frame_bytes,
                  ", and gRPC carries messages of at most 4,294,967,295 bytes; use more parameter servers for a larger "
                  "model"));
+    partial_.most = std::max(said_.receiving_bytes, options_.limits.frame_bytes);
     quota_.Resize(std::max(said_.receiving_bytes, options_.limits.frame_bytes + (16 << 20)));
     if (const auto* m = std::get_if<mtls>(&o.security)) certificates_ = read_certificates(*m);
   }
@@ -321,7 +363,7 @@ private:
   }
 
   ::grpc::ServerGenericBidiReactor* CreateReactor(::grpc::GenericCallbackServerContext* context) override {
-    auto s = std::make_shared<grpc_server_stream>(*this, *context, is_trusted());
+    auto s = std::make_shared<grpc_server_stream>(*this, partial_, *context, is_trusted());
     take(s);
     return s.get();
   }
@@ -345,13 +387,14 @@ private:
     if (const auto* m = std::get_if<mtls>(&said_.security); m != nullptr && !m->server_name.empty())
       a.SetSslTargetNameOverride(m->server_name);
     const std::string target = address_from(address).is_unix ? address : "dns:///" + address;
-    return std::make_shared<grpc_client_stream>(*this, ::grpc::CreateCustomChannel(target, client_credentials(), a),
-                                                is_trusted());
+    return std::make_shared<grpc_client_stream>(
+        *this, partial_, ::grpc::CreateCustomChannel(target, client_credentials(), a), is_trusted());
   }
   void start(frame_stream& s) override { static_cast<grpc_client_stream&>(s).start(); }
 
   const grpc said_;
-  ::grpc::ResourceQuota quota_;  // of the frames of all peers that have come in part
+  partial_bytes partial_;
+  ::grpc::ResourceQuota quota_;  // of the messages of all peers that have come in part
   certificate_files certificates_;
   std::unique_ptr<::grpc::experimental::ExternalConnectionAcceptor> acceptor_;
   std::unique_ptr<::grpc::Server> server_;

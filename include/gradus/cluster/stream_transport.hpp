@@ -71,7 +71,8 @@ struct pooled_frame {
   // From this size on a receiver may keep the frame's memory in place of a copy.
   static constexpr std::size_t kept_bytes = 64 << 10;
   // A small frame does not hold much memory of a larger one.
-  bool may_be_kept() const { return memory.size() >= kept_bytes && memory.room() <= memory.size() + memory.size() / 4; }
+  static constexpr std::size_t most_room(std::size_t bytes) { return bytes + bytes / 4; }
+  bool may_be_kept() const { return memory.size() >= kept_bytes && memory.room() <= most_room(memory.size()); }
 };
 
 struct stream_end {
@@ -92,7 +93,8 @@ public:
   virtual ~frame_stream() = default;
 
   virtual void read() = 0;                     // was_read() follows
-  virtual void write(frame_memory frame) = 0;  // was_written() follows
+  virtual void write(frame_memory frame) = 0;  // was_written() or was_written_in_part() follows
+  virtual void write_rest() {}                 // goes on with the frame, as write()
   virtual void end_writing() = 0;              // of a client: its server ends the stream when it has read all frames
   virtual void end(
       const stream_end& why) = 0;  // is called once, and nothing else but cancel() after it; was_done() follows
@@ -104,7 +106,13 @@ public:
   // Called in place of was_read for a frame of more than the transport's frame_limit() bytes, or a hello that is too
   // large, which was not copied.
   void was_too_large(std::uint64_t bytes);
+  // Called in place of was_read for anything else that ends the stream.
+  void was_wrong(status kind, const std::string& why);
   void was_written(bool ok);
+  // A stream may carry a frame in parts. Between two of them it calls these, and read() or write_rest() follows unless
+  // the stream is over.
+  void was_read_in_part();
+  void was_written_in_part();
   // Called last: `said` is the status with which a client's server ended the stream, or its error.
   void was_done(const stream_end& said);
 
@@ -154,6 +162,8 @@ public:
   // Returns the pool that keeps the memory of written frames.
   const std::shared_ptr<frame_pool>& pool() const { return pool_; }
   std::uint64_t frame_limit() const { return options_.limits.frame_bytes; }
+  // Returns the length of the frame that begins with these bytes, at least its head. Raises data_loss.
+  std::uint64_t frame_bytes(std::span<const std::byte> begin) const { return decoder_.frame_bytes(begin); }
 
 protected:
   // Returns a stream to this address, whose read() and write() may be called before start().

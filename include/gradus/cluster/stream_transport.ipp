@@ -24,10 +24,11 @@ GRADUS_BODY frame_memory frame_pool::take(std::size_t bytes) {
   {
     std::lock_guard lock(m_);
     // Takes the smallest that is large enough, but not one of more than four times the size, so that a small frame does
-    // not use a large one's memory.
+    // not use a large one's memory, nor, for a frame that a receiver may keep, one with which it may not be kept.
+    const std::size_t most = bytes < pooled_frame::kept_bytes ? 4 * bytes : pooled_frame::most_room(bytes);
     auto best = free_.end();
     for (auto i = free_.begin(); i != free_.end(); ++i)
-      if (i->room() >= bytes && i->room() / 4 <= bytes && (best == free_.end() || i->room() < best->room())) best = i;
+      if (i->room() >= bytes && i->room() <= most && (best == free_.end() || i->room() < best->room())) best = i;
     if (best != free_.end()) {
       held_ -= best->room();
       m = std::move(*best);
@@ -45,6 +46,18 @@ GRADUS_BODY void frame_pool::give(frame_memory m) {
   free_.push_back(std::move(m));
 }
 
+template <class Start>
+void stream_transport::start_outside(frame_stream& s, holding& held, Start start) {
+  ++s.starting_;
+  held.unlock();
+  start();
+  held.lock();
+  if (--s.starting_ == 0 && s.is_put_off_) {
+    s.is_put_off_ = false;
+    s.end(s.put_off_);
+  }
+}
+
 GRADUS_BODY void frame_stream::was_read(const received_frame* frame) {
   if (frame != nullptr) return of_.came(*this, *frame);
   stream_transport::holding lock(of_.m_);
@@ -55,6 +68,15 @@ GRADUS_BODY void frame_stream::was_too_large(std::uint64_t bytes) {
                   bytes > of_.frame_limit()
                       ? text("a message has ", bytes, " bytes, above the limit frame_bytes of ", of_.frame_limit())
                       : text("a first message, a hello, has ", bytes, " bytes, above what one may have"));
+}
+GRADUS_BODY void frame_stream::was_wrong(status kind, const std::string& why) { of_.hang_up_for(*this, kind, why); }
+GRADUS_BODY void frame_stream::was_read_in_part() {
+  stream_transport::holding lock(of_.m_);
+  if (!is_over_) of_.start_outside(*this, lock, [this] { read(); });
+}
+GRADUS_BODY void frame_stream::was_written_in_part() {
+  stream_transport::holding lock(of_.m_);
+  if (!is_over_) of_.start_outside(*this, lock, [this] { write_rest(); });
 }
 GRADUS_BODY void frame_stream::was_written(bool ok) {
   stream_transport::holding lock(of_.m_);
@@ -227,18 +249,6 @@ GRADUS_BODY void stream_transport::tend() {
       next = std::min(next, s->until_);
     }
     changed_.wait_for(lock, std::max(next - now, 1e-4));
-  }
-}
-
-template <class Start>
-void stream_transport::start_outside(frame_stream& s, holding& held, Start start) {
-  ++s.starting_;
-  held.unlock();
-  start();
-  held.lock();
-  if (--s.starting_ == 0 && s.is_put_off_) {
-    s.is_put_off_ = false;
-    s.end(s.put_off_);
   }
 }
 

@@ -9,6 +9,7 @@
 #include "../cluster/cut_variables.ipp"
 #include "../cluster/device_setter.ipp"
 #include "../cluster/federated_server.ipp"
+#include "../cluster/frame_in_parts.ipp"
 #include "../cluster/gradient_exchange.ipp"
 #include "../cluster/graph_bytes.ipp"
 #include "../cluster/graph_digest.ipp"

@@ -337,6 +337,8 @@ public:
     const int i = updates_.variables.find(name);
     return i >= 0 && updates_.variables.info(static_cast<std::size_t>(i)).trainable;
   }
+  // Gives the memory of slots and averages back until they are written again (variable_arena).
+  void release_mirrors() { updates_.variables.release_mirrors(); }
   // Restarts slots and averages from the variables' present values.
   void restart_mirrors() {
     for (std::size_t i = 0; i < updates_.variables.size(); ++i)

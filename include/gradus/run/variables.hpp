@@ -86,6 +86,9 @@ public:
   }
   // Zeroes part `part` of `parts` of the arrays of variable i: its value, gradient and mirrors.
   void zero_part(std::size_t i, int part, int parts);
+  // Gives the memory of all mirrors back to the system until they are written again, if they are large and the system
+  // takes it. Their values are lost.
+  void release_mirrors();
 
   int find(std::string_view name) const;
   std::size_t size() const { return infos_.size(); }

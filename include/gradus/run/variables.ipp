@@ -61,6 +61,16 @@ GRADUS_BODY void variable_arena::zero_part(std::size_t i, int part, int parts) {
     zero(mirror(k, i), mirror_bytes_[k * infos_.size() + i]);
 }
 
+GRADUS_BODY void variable_arena::release_mirrors() {
+#if defined(MADV_DONTNEED)
+  constexpr std::size_t page = 1 << 16;  // a multiple of a page everywhere
+  const auto begin = reinterpret_cast<std::uintptr_t>(memory_.data());
+  const std::size_t from = (begin + bytes_ - mirror_bytes() + page - 1) / page * page - begin;
+  const std::size_t to = (begin + bytes_) / page * page - begin;
+  if (bytes_ >= aligned_buffer::large_from && from < to) ::madvise(memory_.data() + from, to - from, MADV_DONTNEED);
+#endif
+}
+
 GRADUS_BODY int variable_arena::find(std::string_view name) const {
   for (std::size_t i = 0; i < infos_.size(); ++i)
     if (infos_[i].name == name) return static_cast<int>(i);
