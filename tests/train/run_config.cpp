@@ -154,7 +154,7 @@ TEST_CASE("strategies are this library's policies; others, and what takes anothe
   const auto refused = [](const run_config& c) { return refusal<unimplemented>(c); };
   CHECK(refused({.train_distribute = "mirrored"}) ==
         "run_config: train_distribute is \"mirrored\", a strategy that this library does not have; give "
-        "gradus::asynchronous{}, ssp{s} or sync_replicas{}");
+        "gradus::asynchronous{}, ssp{s}, sync_replicas{} or all_reduce{}");
   CHECK(refused({.eval_distribute = "mirrored"}) ==
         "run_config: eval_distribute is \"mirrored\", a strategy that this library does not have; leave it out: one "
         "task evaluates");

@@ -38,31 +38,6 @@
 namespace gradus::inline GRADUS_BUILD {
 
 namespace detail {
-template <class Alone>
-class all_reduce_stepper;
-}  // namespace detail
-
-// How gradients are summed: in the tree of microbatch, or, with library_sum, by the library that carries bytes, which
-// is MPI_Allreduce. That is faster on large machines, but adds in an order of its own, so the bits are not those of one
-// process. library_sum works only under MPI. Rows are gathered in both cases.
-enum class all_reduce_sum : std::uint8_t { tree, by_library };
-inline constexpr all_reduce_sum library_sum = all_reduce_sum::by_library;
-
-// Every worker sums the gradients of all workers and makes the whole update itself, without parameter servers and with
-// the bits of one process with microbatch{n}. This suits models that each worker can hold, on machines that are about
-// equally fast.
-struct all_reduce {
-  using policy_for = kind::staleness;
-  std::int64_t bucket_bytes = std::int64_t{4} << 20;  // of gradients that are sent together during the backward pass
-  all_reduce_sum sum = all_reduce_sum::tree;
-
-  template <class Alone>
-  using steps = detail::all_reduce_stepper<Alone>;
-  template <class Device, class Update>
-  using updates = detail::reduced_update<Device, Update, all_reduce>;
-};
-
-namespace detail {
 
 // Raises invalid_argument for a run that cannot sum its gradients in this way.
 void check_all_reduce(const all_reduce& how, const server& here, bool has_log, bool has_places);
@@ -97,28 +72,38 @@ private:
 // Copies all that a checkpoint of a task holds, including global_step, from rank 0 to all ranks.
 void broadcast_state(rank_network& network, const state_list& list, write_guard* guard);
 
-// Alone is the stepper of a process that makes its updates itself; this stepper updates with the sum of all workers'
-// gradients.
+// The steps of a task whose cluster sums gradients. Alone is the stepper of a process that makes its updates itself;
+// these update with the sum of all workers' gradients.
 template <class Alone>
-class all_reduce_stepper : public Alone {
+class all_reduce_steps {
 public:
-  // Raises invalid_argument for parts of microbatch that the workers cannot share evenly, and those of
-  // check_all_reduce.
-  template <class Model, class Update, class Executor, class Subnormals, class Microbatch>
-  all_reduce_stepper(const server& here, const all_reduce& how, const cluster_task& task, Model model, Update update,
-                     const Executor& executor, const Subnormals& numbers, const Microbatch& cut)
-      : Alone(std::move(model), std::move(update), executor, numbers, share_of(here, how, task, cut)),
-        here_(&here),
-        how_(how),
-        made_from_(task.made_from) {
+  all_reduce_steps(Alone& alone, const server& here, const all_reduce& how, const cluster_task& task)
+      : alone_(&alone), here_(&here), how_(how), made_from_(task.made_from) {
     if (here.network() != nullptr) ranks_ = here.network()->ranks();
   }
-  ~all_reduce_stepper() {
+  all_reduce_steps(const all_reduce_steps&) = delete;
+  ~all_reduce_steps() {
     if (std::uncaught_exceptions() > entered_with_) return;
     try {
       leave();
     } catch (...) {  // the cluster has failed, and its owner gets the error
     }
+  }
+  // Returns the microbatch of this worker: its share of the parts. Raises invalid_argument for parts that the workers
+  // cannot share evenly, and the errors of check_all_reduce.
+  template <class Microbatch>
+  static Microbatch share_of(const server& here, const all_reduce& how, const cluster_task& task, Microbatch cut) {
+    if (here.network() == nullptr) return cut;
+    check_all_reduce(how, here, task.log.has_value(), task.devices || task.cut);
+    if constexpr (requires { cut.check(); }) {
+      cut.check_shared(here.workers());
+      if (cut.parts % here.workers() != 0)
+        raise(status::invalid_argument,
+              text("microbatch: ", cut.parts, " parts cannot be shared evenly by the ", here.workers(),
+                   " workers of all_reduce; expected a multiple of ", here.workers()));
+      cut.parts /= here.workers();
+    }
+    return cut;
   }
 
   // To be called once values are there, of a checkpoint or of initializers: the chief's values become those of all.
@@ -133,7 +118,7 @@ public:
             "the values of a task cannot be restored while its cluster trains on; start the cluster again");
     has_entered_ = true;
     entered_with_ = std::uncaught_exceptions();
-    const std::int64_t before = Alone::global_step();
+    const std::int64_t before = alone_->global_step();
     or_fail([&] {
       if (ranks_->is_at_work)
         raise(status::aborted,
@@ -145,11 +130,11 @@ public:
     or_fail([&] {
       compare();
       state_list list;
-      Alone::remembers(list);
+      alone_->remembers(list);
       broadcast_state(*ranks_, list, guard_);
       prepare();
     });
-    behind_ = Alone::global_step() - before;
+    behind_ = alone_->global_step() - before;
     is_in_ = true;
   }
   bool has_entered() const { return is_in_; }
@@ -160,28 +145,28 @@ public:
 
   template <class... Probe>
   void train_step(Probe&... probe) {
-    if (!has_entered_ && (sizeof...(Probe) == 0 || !is_in_cluster())) return Alone::train_step(probe...);
+    if (!has_entered_ && (sizeof...(Probe) == 0 || !is_in_cluster())) return alone_->train_step(probe...);
     if constexpr (sizeof...(Probe) != 0) {
       raise(status::unimplemented,
             "profile: a cluster's task has no step of its own to look at; profile the model in one process");
     } else {
       if (is_over_) return;
       if (!ranks_->all_take_part(true)) return end();
-      const std::int64_t parts = here_->workers() * Alone::parts();
+      const std::int64_t parts = here_->workers() * alone_->parts();
       or_fail([&] {
         if constexpr (watches) take_observed();
         sum(parts);
       });
-      Alone::update_from_sums(parts);
+      alone_->update_from_sums(parts);
       has_stepped_ = true;
     }
   }
   // Returns the number by which random operations of the next gradient draw, and that by which one process has drawn
   // when the last step was over.
   std::int64_t next_draw() const {
-    return (Alone::global_step() * here_->workers() + here_->worker()) * Alone::parts();
+    return (alone_->global_step() * here_->workers() + here_->worker()) * alone_->parts();
   }
-  std::int64_t last_draw() const { return Alone::global_step() * here_->workers() * Alone::parts() - 1; }
+  std::int64_t last_draw() const { return alone_->global_step() * here_->workers() * alone_->parts() - 1; }
   // Ends the others' waits for this task's gradients. Without this call it does so in the destructor, unless an
   // exception destroys it.
   void leave() {
@@ -198,15 +183,16 @@ public:
   // Passes a value to the schedule that observes one. The chief's values are those of all workers, from the next step
   // on; another task's are dropped.
   void watch(double value) {
-    if (observes()) Alone::watch(value);
+    if (observes()) alone_->watch(value);
   }
   bool observes() const { return !is_in_cluster() || here_->is_chief(); }
   void guard(write_guard* g) {
-    Alone::guard(g);
+    alone_->guard(g);
     guard_ = g;
   }
 
 private:
+  Alone* alone_;
   const server* here_;
   all_reduce how_;
   cluster_fingerprint made_from_;
@@ -226,20 +212,6 @@ private:
   std::optional<gradient_exchange> arrays_;
   exchanged_rows rows_;
 
-  template <class Microbatch>
-  static Microbatch share_of(const server& here, const all_reduce& how, const cluster_task& task, Microbatch cut) {
-    if (here.network() == nullptr) return cut;
-    check_all_reduce(how, here, task.log.has_value(), task.devices || task.cut);
-    if constexpr (requires { cut.check(); }) {
-      cut.check_shared(here.workers());
-      if (cut.parts % here.workers() != 0)
-        raise(status::invalid_argument,
-              text("microbatch: ", cut.parts, " parts cannot be shared evenly by the ", here.workers(),
-                   " workers of all_reduce; expected a multiple of ", here.workers()));
-      cut.parts /= here.workers();
-    }
-    return cut;
-  }
   // All have left, or are about to.
   void end() { is_over_ = true, ranks_->is_at_work = false; }
   // An error while others wait for this worker ends their waits.
@@ -254,14 +226,14 @@ private:
     }
   }
   void compare() {
-    const cluster_fingerprint own = fingerprint_of(static_cast<Alone&>(*this), made_from_);
+    const cluster_fingerprint own = fingerprint_of(*alone_, made_from_);
     std::vector<std::byte> chiefs = to_bytes(own);
     broadcast(*ranks_, chiefs);
     must_agree(cluster_fingerprint_from(chiefs), "worker 0", own, text("worker ", here_->worker()));
   }
   static constexpr bool watches = std::remove_cvref_t<decltype(std::declval<Alone&>().optimizer())>::watches;
   void take_observed() {
-    observed_state observed(Alone::optimizer());
+    observed_state observed(alone_->optimizer());
     observed.keep();
     broadcast(*ranks_, observed.kept());
     if (const std::string problem = observed.problem_of(observed.slice()); !problem.empty())
@@ -270,15 +242,15 @@ private:
   }
   void prepare() {
     std::vector<gradient_exchange::array> arrays;
-    Alone::each_updated([&](std::size_t i, const constraint&, bool has_rows) {
-      const variable_info& v = Alone::variables().info(i);
+    alone_->each_updated([&](std::size_t i, const constraint&, bool has_rows) {
+      const variable_info& v = alone_->variables().info(i);
       for (const place& other : places_)
         if (other.variable == i) refuse_second_update("all_reduce", v.name);
       places_.push_back({v.name, i, has_rows ? rows_.size() : arrays.size(), has_rows});
       if (has_rows)
         rows_.expect(v.name);
       else
-        arrays.push_back({v.type, {Alone::variables().gradient(i), v.size() * size_of(v.type)}});
+        arrays.push_back({v.type, {alone_->variables().gradient(i), v.size() * size_of(v.type)}});
     });
     arrays_.emplace(*ranks_, std::move(arrays), static_cast<std::size_t>(how_.bucket_bytes), how_.sum == library_sum);
   }
@@ -286,14 +258,14 @@ private:
     rows_.restart();
     seen_ = 0;
     arrays_->begin();
-    Alone::sum_gradients(here_->worker(), here_->workers(), [this](const named_gradient& g) { take(g); });
+    alone_->sum_gradients(here_->worker(), here_->workers(), [this](const named_gradient& g) { take(g); });
     if (seen_ != places_.size())
       raise(status::internal, text("a step gave ", seen_, " gradients of ", places_.size(), " variables"));
     const subnormal_scope numbers(Alone::subnormals_here);
     arrays_->finish();
-    rows_.exchange(*ranks_, Alone::output_sums(), parts);
+    rows_.exchange(*ranks_, alone_->output_sums(), parts);
     for (const place& p : places_)
-      if (p.has_rows) Alone::give_rows(p.variable, rows_.of(p.at));
+      if (p.has_rows) alone_->give_rows(p.variable, rows_.of(p.at));
   }
   void take(const named_gradient& g) {
     for (std::size_t i = 0; i < places_.size(); ++i) {
@@ -303,6 +275,40 @@ private:
     ++seen_;
     places_[found_].has_rows ? rows_.add(g) : arrays_->ready(places_[found_].at);
   }
+};
+
+// The stepper of such a run: each function is that of the steps, or of a process alone.
+template <class Alone>
+class all_reduce_stepper : public Alone {
+public:
+  template <class Model, class Update, class Executor, class Subnormals, class Microbatch>
+  all_reduce_stepper(const server& here, const all_reduce& how, const cluster_task& task, Model model, Update update,
+                     const Executor& executor, const Subnormals& numbers, const Microbatch& cut)
+      : Alone(std::move(model), std::move(update), executor, numbers,
+              all_reduce_steps<Alone>::share_of(here, how, task, cut)),
+        steps_(*this, here, how, task) {}
+
+  void enter() { steps_.enter(); }
+  bool has_entered() const { return steps_.has_entered(); }
+  std::int64_t batches_behind() const { return steps_.batches_behind(); }
+  void passed_over() { steps_.passed_over(); }
+  template <class... Probe>
+  void train_step(Probe&... probe) {
+    steps_.train_step(probe...);
+  }
+  std::int64_t next_draw() const { return steps_.next_draw(); }
+  std::int64_t last_draw() const { return steps_.last_draw(); }
+  void leave() { steps_.leave(); }
+  void stay() { steps_.stay(); }
+  bool is_in_cluster() const { return steps_.is_in_cluster(); }
+  bool is_over() const { return steps_.is_over(); }
+  void gather() {}  // all is here
+  void watch(double value) { steps_.watch(value); }
+  bool observes() const { return steps_.observes(); }
+  void guard(write_guard* g) { steps_.guard(g); }
+
+private:
+  all_reduce_steps<Alone> steps_;
 };
 
 }  // namespace detail

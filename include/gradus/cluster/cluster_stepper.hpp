@@ -91,21 +91,8 @@ public:
   template <class Model, class Executor, class Subnormals, class Microbatch>
   cluster_stepper(const server& here, const Staleness& when, const cluster_task& task, Model model, Update update,
                   const Executor& executor, const Subnormals& numbers, const Microbatch& cut)
-      : Alone(std::move(model), update, executor, numbers, share_of(here, when, cut)),
-        here_(&here),
-        task_(task),
-        first_(std::move(update)) {
-    if (here.network() == nullptr) return;
-    decides_ = decides_by(when, shape_of(here));
-    if constexpr (Update::loss_scale_moves)
-      if (decides_.mode != staleness::synchronous && here.workers() > 1)
-        raise(
-            status::invalid_argument,
-            "a loss scale that changes (dynamic_loss_scale, or a varied one) cannot stand beside asynchronous or ssp: "
-            "another worker's update may change it between a gradient and its update, which would divide by another "
-            "scale than the gradient was multiplied by. Train with sync_replicas{} or all_reduce{}, or give "
-            "static_loss_scale a constant scale");
-    if (decides_.mode == staleness::synchronous) contributions_ = decides_.round.aggregate;
+      : cluster_stepper(here, task, std::move(model), std::move(update), executor, numbers, share_of(here, when, cut)) {
+    decide_by(when);
   }
   ~cluster_stepper() {
     if (std::uncaught_exceptions() > entered_with_) return;
@@ -241,6 +228,43 @@ public:
     return Alone::gradient_norm() / static_cast<double>(contributions_ != 0 ? Alone::parts() : 1);
   }
 
+protected:
+  // A stepper with this share of a batch, whose updates no parameter server makes yet.
+  template <class Model, class Executor, class Subnormals, class Microbatch>
+  cluster_stepper(const server& here, const cluster_task& task, Model model, Update update, const Executor& executor,
+                  const Subnormals& numbers, const Microbatch& share)
+      : Alone(std::move(model), update, executor, numbers, share),
+        here_(&here),
+        task_(task),
+        first_(std::move(update)) {}
+  void decide_by(const Staleness& when) {
+    if (!is_in_cluster()) return;
+    decides_ = decides_by(when, shape_of(*here_));
+    if (Update::loss_scale_moves && decides_.mode != staleness::synchronous && here_->workers() > 1)
+      raise_moving_loss_scale();
+    if (decides_.mode == staleness::synchronous) contributions_ = decides_.round.aggregate;
+  }
+  static cluster_shape shape_of(const server& here) {
+    return {static_cast<std::uint32_t>(here.shards()), static_cast<std::uint32_t>(here.workers())};
+  }
+  // Returns the microbatch of one contribution: its share of a round's parts.
+  template <class Microbatch>
+  static Microbatch share_of(const server& here, const Staleness& when, Microbatch cut) {
+    if (here.network() != nullptr) check_shards(when, shape_of(here));
+    if constexpr (requires { cut.check(); }) {
+      if (here.network() == nullptr) return cut;
+      const decider_options o = decides_by(when, shape_of(here));
+      if (o.mode != staleness::synchronous) return cut;
+      cut.check_shared(o.round.aggregate);
+      if (cut.parts % o.round.aggregate != 0)
+        raise(status::invalid_argument,
+              text("microbatch: ", cut.parts, " parts cannot be shared evenly by the ", o.round.aggregate,
+                   " gradients of a synchronous update; expected a multiple of ", o.round.aggregate));
+      cut.parts /= o.round.aggregate;
+    }
+    return cut;
+  }
+
 private:
   using program = update_program<Update, Device>;
   using sent = sent_program<program, Update>;
@@ -262,31 +286,6 @@ private:
   pushed_gradients pushed_;
   observed_state observed_;  // kept on the chief, once it is newer than that of the shards
   std::optional<worker_node> node_;
-
-  static cluster_shape shape_of(const server& here) {
-    return {static_cast<std::uint32_t>(here.shards()), static_cast<std::uint32_t>(here.workers())};
-  }
-  // Returns the microbatch of one contribution: its share of a round's parts.
-  template <class Microbatch>
-  static Microbatch share_of(const server& here, const Staleness& when, Microbatch cut) {
-    if (here.network() != nullptr && here.shards() == 0)
-      raise(
-          status::invalid_argument,
-          "asynchronous, ssp and sync_replicas take parameter servers, and this cluster has none; give it some (.ps = "
-          "1 or more), or train with gradus::all_reduce{} (cluster/all_reduce.hpp)");
-    if constexpr (requires { cut.check(); }) {
-      if (here.network() == nullptr) return cut;
-      const decider_options o = decides_by(when, shape_of(here));
-      if (o.mode != staleness::synchronous) return cut;
-      cut.check_shared(o.round.aggregate);
-      if (cut.parts % o.round.aggregate != 0)
-        raise(status::invalid_argument,
-              text("microbatch: ", cut.parts, " parts cannot be shared evenly by the ", o.round.aggregate,
-                   " gradients of a synchronous update; expected a multiple of ", o.round.aggregate));
-      cut.parts /= o.round.aggregate;
-    }
-    return cut;
-  }
 
   // Lists the shared variables, assigns them to shards, and offers the program of a parameter server to the network.
   void prepare() {

@@ -58,12 +58,13 @@ private:
 // A staleness policy without parameter servers has an update of its own (cluster/reduced_update.hpp).
 template <class Device, class Update, class Staleness>
 struct update_by {
-  using type = cluster_update<Device, Update, Staleness>;
-};
-template <class Device, class Update, class Staleness>
-  requires requires { typename Staleness::template updates<Device, Update>; }
-struct update_by<Device, Update, Staleness> {
-  using type = typename Staleness::template updates<Device, Update>;
+  template <class... From>
+  static std::unique_ptr<graph_update> make(From&&... from) {
+    if constexpr (requires { typename Staleness::template updates<Device, Update>; })
+      return std::make_unique<typename Staleness::template updates<Device, Update>>(std::forward<From>(from)...);
+    else
+      return std::make_unique<cluster_update<Device, Update, Staleness>>(std::forward<From>(from)...);
+  }
 };
 
 // This is the part of a task's optimizer that is apart from its update.
@@ -72,7 +73,6 @@ class updates_of_task {
   using connection_type = policy_of<kind::connection, void, Policies...>;
   using staleness_type = policy_of<kind::staleness, typename connection_type::default_staleness, Policies...>;
   using recovery_type = policy_of<kind::recovery, typename connection_type::default_recovery, Policies...>;
-  using made_type = typename update_by<Device, Update, staleness_type>::type;
 
 public:
   explicit updates_of_task(const Policies&... policies)
@@ -85,7 +85,8 @@ public:
   std::unique_ptr<graph_update> make(const Update& update, const Plan& plan,
                                      std::vector<optimizer_variable> own) const {
     if (to_.is_alone()) return std::make_unique<Running>(update, plan, std::move(own));
-    return std::make_unique<made_type>(to_, when_, lost_, task_, update, built_train_op<Update>{plan, std::move(own)});
+    return update_by<Device, Update, staleness_type>::make(to_, when_, lost_, task_, update,
+                                                           built_train_op<Update>{plan, std::move(own)});
   }
 
 private:

@@ -36,6 +36,8 @@ template <class Alone, class Update, class Device, class Staleness>
   requires requires { typename Staleness::template steps<Alone>; }
 struct steps_by<Alone, Update, Device, Staleness> {
   using type = typename Staleness::template steps<Alone>;
+  static_assert(
+      requires { sizeof(type); }, "all_reduce: its steps are missing; include <gradus/cluster/all_reduce.hpp>");
 };
 }  // namespace detail
 
@@ -123,6 +125,8 @@ private:
 
   template <class Policy>
   static void describe_one(detail::cluster_task& t, std::size_t& number, const Policy& p) {
+    if constexpr (requires { p.as_all_reduce(); })
+      return p.visit([&](const auto& strategy) { describe_one(t, number, strategy); });
     if constexpr (requires { strategy_of(p); })
       if (const auto d = strategy_of(p); d.has_value())
         d.value().visit([&](const auto& strategy) { describe_one(t, number, strategy); });

@@ -25,8 +25,17 @@ inline decider_options decides_by(const ssp& p, const cluster_shape& shape) {
   return decider_options{.shape = shape, .mode = staleness::bounded, .bound = p.bound}.settled();
 }
 decider_options decides_by(const sync_replicas& p, const cluster_shape& shape);
+// Raises invalid_argument: no decider has these steps.
+[[noreturn]] decider_options decides_by(const all_reduce& p, const cluster_shape& shape);
 inline decider_options decides_by(const distribution_strategy& d, const cluster_shape& shape) {
   return d.visit([&](const auto& strategy) { return decides_by(strategy, shape); });
+}
+[[noreturn]] void raise_moving_loss_scale();
+[[noreturn]] void raise_without_shards();
+// Raises invalid_argument for a cluster without parameter servers, by a strategy that takes them.
+template <class Staleness>
+void check_shards(const Staleness& when, const cluster_shape& shape) {
+  if (shape.shards == 0) decides_by(when, shape), raise_without_shards();
 }
 }  // namespace detail
 }  // namespace gradus

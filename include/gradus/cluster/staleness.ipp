@@ -25,4 +25,24 @@ GRADUS_BODY decider_options decides_by(const sync_replicas& p, const cluster_sha
       .settled();
 }
 
+GRADUS_BODY decider_options decides_by(const all_reduce&, const cluster_shape&) {
+  raise(
+      status::invalid_argument,
+      "train_distribute is all_reduce{}, whose steps this run does not have; give all_reduce{} as a policy of the run, "
+      "or the policy any_strategy{} (cluster/any_strategy.hpp), which takes each strategy as a value");
+}
+GRADUS_BODY void raise_moving_loss_scale() {
+  raise(status::invalid_argument,
+        "a loss scale that changes (dynamic_loss_scale, or a varied one) cannot stand beside asynchronous or ssp: "
+        "another worker's update may change it between a gradient and its update, which would divide by another scale "
+        "than the gradient was multiplied by. Train with sync_replicas{} or all_reduce{}, or give static_loss_scale a "
+        "constant scale");
+}
+GRADUS_BODY void raise_without_shards() {
+  raise(
+      status::invalid_argument,
+      "asynchronous, ssp and sync_replicas take parameter servers, and this cluster has none; give it some (.ps = 1 or "
+      "more), or train with gradus::all_reduce{} (cluster/all_reduce.hpp)");
+}
+
 }  // namespace gradus::detail

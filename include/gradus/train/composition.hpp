@@ -152,6 +152,12 @@ struct composition {
   // This is true if steps are those of a cluster's task.
   static constexpr bool in_cluster = has_steps<connection_type>;
 
+  // Returns whether a policy of the run says how a cluster trains: any that has no value, or has one.
+  template <class... All, class Staleness>
+  static bool is_chosen([[maybe_unused]] const Staleness& when) {
+    if constexpr (requires { when.is_given(); }) return when.is_given();
+    return policies_of<kind::staleness, All...> != 0;
+  }
   static stepper_type make_steps(const Source& source, const Policies&... policies) {
     const auto executor = take_policy<kind::executor, serial>(policies...);
     const auto cut = take_policy<kind::microbatch, whole_batch>(policies...);
@@ -159,11 +165,10 @@ struct composition {
       const auto connection = take_policy<kind::connection, connection_type>(policies...);
       auto when = take_policy<kind::staleness, typename connection_type::default_staleness>(policies...);
       if (const auto said = strategy_of(take_policy<kind::configuration, run_config>(policies...)); said.has_value()) {
-        if constexpr (policies_of<kind::staleness, Policies...> == 0)
-          when = said.value();
-        else
+        if (is_chosen<Policies...>(when))
           raise(status::invalid_argument,
                 "run_config: train_distribute and a policy of the run both say how the cluster trains; keep one");
+        if constexpr (requires { when = said.value(); }) when = said.value();
       }
       const auto lost = take_policy<kind::recovery, typename connection_type::default_recovery>(policies...);
       return connection.template make<stepper_type>(when, lost, connection.describe(policies...),

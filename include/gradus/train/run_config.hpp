@@ -85,8 +85,8 @@ struct run_config {
   // These options set how training's events are written: flush_secs; max_queue, which moves the writing to a thread;
   // and the reaction to a full queue.
   summary_writer_options summaries = {};
-  // How a cluster trains: asynchronous{}, ssp{s} or sync_replicas{}. It takes the place of the policy beside
-  // connected{here}.
+  // How a cluster trains: asynchronous{}, ssp{s}, sync_replicas{} or, beside the policy any_strategy{}
+  // (cluster/any_strategy.hpp), all_reduce{}. It takes the place of the policy beside connected{here}.
   or_none<distribution_strategy> train_distribute = {};
   // Returns the device of each node of an estimator's graph, and of each variable of a trainer that is a task of a
   // cluster (cluster/connected.hpp). A trainer without a cluster refuses it.

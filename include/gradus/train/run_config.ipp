@@ -28,10 +28,11 @@ GRADUS_BODY void refuse_strategy(std::string_view name, const or_none<distributi
                                  bool evaluates) {
   if (!strategy.has_value()) return;
   if (!strategy.value().is_known())
-    raise(status::unimplemented, text("run_config: ", name, " is \"", strategy.value().name(),
-                                      "\", a strategy that this library does not have; ",
-                                      evaluates ? "leave it out: one task evaluates"
-                                                : "give gradus::asynchronous{}, ssp{s} or sync_replicas{}"));
+    raise(status::unimplemented,
+          text("run_config: ", name, " is \"", strategy.value().name(),
+               "\", a strategy that this library does not have; ",
+               evaluates ? "leave it out: one task evaluates"
+                         : "give gradus::asynchronous{}, ssp{s}, sync_replicas{} or all_reduce{}"));
   if (evaluates)
     raise(status::unimplemented,
           text("run_config: ", name, " says how a cluster evaluates, and one task does that; leave it out"));
