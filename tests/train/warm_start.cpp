@@ -75,6 +75,22 @@ TEST_CASE(
   CHECK(resumed.global_step() == 2);
 }
 
+TEST_CASE("a directory whose newest checkpoint is of another codec is not said to be no directory") {
+  const faulty_files fs;
+  run(fs, "a", safetensors{}).train(data(), {.steps = 1});
+  for (const std::string from : {"a", "a/"}) {
+    std::string said;
+    try {
+      run(fs, "b", warm_start_from{from}).train(data(), {.steps = 1});
+    } catch (const error& e) {
+      said = e.what();
+    }
+    CHECK(said ==
+          "cannot warm-start from \"a/model-1.safetensors\": a checkpoint of the codec \"flat_binary\" has a name that "
+          "ends in \".ckpt\"; name the codec that wrote it. Nothing was changed.");
+  }
+}
+
 TEST_CASE(
     "a warm start of all variables takes the model's state: a validation begins anew, and the model reads its step") {
   const testing::temp_dir place;

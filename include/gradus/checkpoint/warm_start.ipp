@@ -243,12 +243,14 @@ GRADUS_BODY warm_started warm_start(std::span<const warm_start_target> targets, 
                                     settings.limits);
   checkpoint_state listed;
   const decoded& read = opened.result();
-  if (!read.ok())
-    raise(read.kind, text("cannot warm-start from \"", path, "\": ", read.problem,
-                          path == settings.ckpt_to_initialize_from
-                              ? std::string()
-                              : text(" (and \"", settings.ckpt_to_initialize_from, "\" is no directory)"),
-                          ". Nothing was changed."));
+  if (!read.ok()) {
+    std::string_view given = settings.ckpt_to_initialize_from;
+    while (given.size() > 1 && given.ends_with('/')) given.remove_suffix(1);
+    const bool guessed = path == text(given, codec.extension);
+    raise(read.kind,
+          text("cannot warm-start from \"", path, "\": ", read.problem,
+               guessed ? text(" (and \"", given, "\" is no directory)") : std::string(), ". Nothing was changed."));
+  }
   // A checkpoint that was found through a state file has to be of the step that its name contains.
   if (try_read_state(fs, join_path(settings.ckpt_to_initialize_from, state_file_name), listed).file.error == 0)
     if (const auto other = detail::wrong_step(path, read.content); !other.empty())
