@@ -3,7 +3,7 @@
 // numbers that one row of the filters multiplies.
 //
 // Windows of one pixel are products of matrices (cpu/pointwise_conv.hpp). Where extents are read when it runs, tiles
-// run along lines (cpu/window_lines.hpp).
+// have any positions, and filters are packed (cpu/window_product.hpp).
 //
 // The order of sums is a function of shapes alone:
 // - conv2d: one chain of fma over (kh, kw, in), over the places inside the image.
@@ -21,7 +21,7 @@
 #include "kernel.hpp"
 #include "pointwise_conv.hpp"
 #include "pool.hpp"
-#include "window_lines.hpp"
+#include "window_product.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
 
@@ -61,9 +61,9 @@ GRADUS_INLINE void convolve_row(const G& g, std::int64_t row, std::int64_t first
   edge(end, last);
 }
 
-// Where extents are not known and numbers are registers, tiles run along lines (cpu/window_lines.hpp).
+// Where extents are not known and numbers are registers, tiles are those of cpu/window_product.hpp.
 template <class T, class A, class G>
-inline constexpr bool runs_along_lines = pack<T, A>::width > 1 && !G::known;
+inline constexpr bool takes_tiles = pack<T, A>::width > 1 && !G::known;
 
 }  // namespace detail
 
@@ -79,41 +79,27 @@ struct op_kernel<&cards::conv2d> {
       if constexpr (detail::may_be_pointwise<T, A, detail::windows<S>>)
         if (detail::is_pointwise(g))
           return detail::pointwise_conv<T, A>::forward(g, mine, at<T>(a, 0), at<const T>(a, 1), at<const T>(a, 2));
-      detail::in_registers<A, T, detail::known_windows<detail::windows<S>>::out>(
-          g.out, [&]<class N, int Registers, int Last>(std::int64_t c, std::size_t some) {
-            if constexpr (detail::runs_along_lines<T, A, detail::windows<S>>)
-              lines<N, Registers, Last>(g, mine, c, some, at<T>(a, 0), at<const T>(a, 1), at<const T>(a, 2));
-            else
+      if constexpr (detail::takes_tiles<T, A, detail::windows<S>>)
+        by_tiles<A>(g, mine, at<T>(a, 0), at<const T>(a, 1), at<const T>(a, 2));
+      else
+        detail::in_registers<A, T, detail::known_windows<detail::windows<S>>::out>(
+            g.out, [&]<class N, int Registers, int Last>(std::int64_t c, std::size_t some) {
               for (std::int64_t row = mine.first; row < mine.last; ++row)
-                one_row<N, Registers, Last>(g, row, c, some, at<T>(a, 0), at<const T>(a, 1), at<const T>(a, 2));
-          });
+                detail::convolve_row<N, Registers, Last, false>(g, row, 0, g.ow, c, some,
+                                                                at<T>(a, 0) + row * g.ow * g.out + c, g.out,
+                                                                at<const T>(a, 1), at<const T>(a, 2));
+            });
     });
   }
 
 private:
-  template <class N, int Registers, int Last, class G, class T>
-  static void one_row(const G& g, std::int64_t row, std::int64_t c, std::size_t some, T* y, const T* x,
-                      const T* filters) {
-    detail::convolve_row<N, Registers, Last, false>(g, row, 0, g.ow, c, some, y + row * g.ow * g.out + c, g.out, x,
-                                                    filters);
-  }
-  template <class N, int Registers, int Last, class G, class T>
-  [[gnu::noinline]] static void lines(const G& g, index_range rows, std::int64_t c, std::size_t some, T* y, const T* x,
-                                      const T* filters) {
-    const std::int64_t line = g.w * g.in, of_row = g.kw * g.in * g.out;
-    detail::each_line(
+  template <class A, class G, class T>
+  static void by_tiles(const G& g, index_range rows, T* y, const T* x, const T* filters) {
+    detail::window_product<T, A>::run(
+        {x, filters, y, g.kh, g.kw, g.in, g.out, 1, 1, g.w * g.in, g.in, g.kw * g.in * g.out, g.in * g.out, g.out,
+         {g.h, g.w, g.in}, {g.oh, g.ow, g.out}},
         detail::places_axis{g.oh, g.kh, g.sh, g.above, g.h}, detail::places_axis{g.ow, g.kw, g.sw, g.left, g.w},
-        {g.h, g.w, g.in}, {g.oh, g.ow, g.out}, rows.first, rows.last,
-        [&](const detail::window_line& l, const detail::window_run& down, const detail::window_run& across) {
-          const T* const w = filters + down.tap * of_row + across.tap * g.in * g.out + c;
-          const std::int64_t steps = across.taps * g.in;
-          detail::in_tiles<detail::window_rows(Registers), 0>(0, l.count, [&]<int Rows>(std::int64_t i, std::int64_t) {
-            detail::sums_of_rows<N, Rows, Registers, Last> sums(some);
-            for (std::int64_t kh = 0; kh < down.taps; ++kh)
-              sums.add(x + l.from + i * l.from_step + kh * line, l.from_step, 1, w + kh * of_row, g.out, steps);
-            sums.store(y + l.to + i * l.to_step + c, l.to_step);
-          });
-        });
+        rows.first, rows.last);
   }
 };
 
@@ -150,14 +136,15 @@ private:
   template <class A, class T, class S, class G>
   static void gather(const S& s, const G& g, std::byte* const* a) {
     const index_range mine = s.share(g.images * g.h);
-    detail::in_registers<A, T, detail::known_windows<G>::in>(g.in, [&]<class N, int Registers, int Last>(
-                                                                       std::int64_t c, std::size_t some) {
-      if constexpr (detail::runs_along_lines<T, A, G>)
-        return gather_lines<N, Registers, Last>(g, mine, c, some, at<T>(a, 0), at<const T>(a, 1), at<const T>(a, 2));
-      for (std::int64_t row = mine.first; row < mine.last; ++row)
-        for (std::int64_t w = 0; w < g.w && w < g.sw; ++w)
-          gather_row<N, Registers, Last>(g, row, w, c, some, at<T>(a, 0), at<const T>(a, 1), at<const T>(a, 2));
-    });
+    if constexpr (detail::takes_tiles<T, A, G>)
+      by_tiles<A>(g, mine, at<T>(a, 0), at<const T>(a, 1), at<const T>(a, 2));
+    else
+      detail::in_registers<A, T, detail::known_windows<G>::in>(
+          g.in, [&]<class N, int Registers, int Last>(std::int64_t c, std::size_t some) {
+            for (std::int64_t row = mine.first; row < mine.last; ++row)
+              for (std::int64_t w = 0; w < g.w && w < g.sw; ++w)
+                gather_row<N, Registers, Last>(g, row, w, c, some, at<T>(a, 0), at<const T>(a, 1), at<const T>(a, 2));
+          });
   }
   // The gradients of pixels w, w + sw, w + 2 sw ... of a row sum over the same columns of the filters: first, first +
   // sw, ... The window at place `nearest` has pixel w in its column `first`.
@@ -189,25 +176,13 @@ private:
     for (std::int64_t i = whole.last; i < pixels; ++i) tile.template operator()<1>(i, 0);
   }
 
-  template <class N, int Registers, int Last, class G, class T>
-  [[gnu::noinline]] static void gather_lines(const G& g, index_range rows, std::int64_t c, std::size_t some, T* dx,
-                                             const T* filters, const T* dy) {
-    const std::int64_t run = g.kw * g.in, line = g.ow * g.out;
-    detail::each_line(
+  template <class A, class G, class T>
+  static void by_tiles(const G& g, index_range rows, T* dx, const T* filters, const T* dy) {
+    detail::window_product<T, A>::run(
+        {dy, filters, dx, g.kh, g.kw, g.out, g.in, g.sh, g.sw, -g.ow * g.out, -g.out, g.out * g.kw * g.in, g.in,
+         g.kw * g.in, {g.oh, g.ow, g.out}, {g.h, g.w, g.in}},
         detail::pixels_axis{g.oh, g.kh, g.sh, g.above, g.h}, detail::pixels_axis{g.ow, g.kw, g.sw, g.left, g.w},
-        {g.oh, g.ow, g.out}, {g.h, g.w, g.in}, rows.first, rows.last,
-        [&](const detail::window_line& l, const detail::window_run& down, const detail::window_run& across) {
-          const T* const w = filters + down.tap * g.out * run + across.tap * g.in + c;
-          detail::in_tiles<detail::window_rows(Registers), 0>(0, l.count, [&]<int Rows>(std::int64_t i, std::int64_t) {
-            detail::sums_of_rows<N, Rows, Registers, Last> sums(some);
-            const T* const up = dy + l.from + i * l.from_step;
-            for (std::int64_t kh = 0; kh < down.taps; ++kh)
-              for (std::int64_t k = 0; k < across.taps; ++k)
-                sums.add(up - kh * line - k * g.out, l.from_step, 1, w + kh * g.sh * g.out * run + k * g.sw * g.in, run,
-                         g.out);
-            sums.store(dx + l.to + i * l.to_step + c, l.to_step);
-          });
-        });
+        rows.first, rows.last);
   }
 
   // Computes the gradient with the channels of all pixels in a row of a window in registers: they are adjacent.

@@ -1,0 +1,144 @@
+// This computes convolutions whose extents are read when it runs, and the gradients of their images: tiles of positions
+// by registers of channels. Filters are packed into panels of as many channels as a tile has, so that a tile reads them
+// one after the other; a panel has some of the terms of a sum, and sums lie in the result in between, which rounds
+// nothing.
+//
+// Every number is one chain of fma over (kh, kw, channels), over the taps that its position sees. A tile whose positions
+// see different taps leaves positions out, tap by tap.
+#pragma once
+#include "../base/build.hpp"
+
+#include "gemm.hpp"
+#include "window_sums.hpp"
+#include "window_tiles.hpp"
+
+namespace gradus::inline GRADUS_BUILD::detail {
+
+// This is a convolution, or the gradient of its image. Tap (kh, kw) of a position is `depth` numbers of the operand:
+// those at its tap 0, plus kh / down_step * line + kw / across_step * pixel. The tap's filters begin at kh * filter_row
+// + kw * filter, with filter_pitch numbers from one of the operand's channels to the next.
+template <class T>
+struct window_problem {
+  const T* x;
+  const T* filters;
+  T* y;
+  std::int64_t kh, kw, depth, channels;
+  std::int64_t down_step, across_step, line, pixel;
+  std::int64_t filter_row, filter, filter_pitch;
+  tensor_extents from, to;
+};
+
+template <class T, class A>
+struct window_product {
+  using N = pack<T, A>;
+  using problem = window_problem<T>;
+  static constexpr auto width = static_cast<std::int64_t>(N::width);
+
+  // Computes the rows of positions [first, last), which count through all images.
+  template <class Axis>
+  static void run(const problem& g, const Axis& down, const Axis& across, std::int64_t first, std::int64_t last) {
+    const std::int64_t registers = (g.channels + width - 1) / width, terms = g.kh * g.kw * g.depth;
+    std::int64_t panels = (registers + tile_registers - 1) / tile_registers;
+    alignas(64) T panel[static_cast<std::size_t>(room)];
+    for (std::int64_t c = 0, left = registers; left > 0; --panels) {
+      const std::int64_t many = (left + panels - 1) / panels, columns = many * width;
+      const std::int64_t wide = g.channels - c < columns ? g.channels - c : columns;
+      const std::int64_t blocks = (terms * columns + room - 1) / room, steps = (terms + blocks - 1) / blocks;
+      for (std::int64_t k = 0; k < terms; k += steps) {
+        const std::int64_t end = terms - k < steps ? terms : k + steps;
+        pack_panel(panel, g, c, columns, wide, k, end);
+        const work w{&g, panel, k, end, columns, c, static_cast<std::size_t>(wide - columns + width)};
+        each_tile(down, across, g.from, g.to, first, last, window_rows(static_cast<int>(many)), tile_of(w, many));
+      }
+      c += wide, left -= many;
+    }
+  }
+
+private:
+  static constexpr std::int64_t room = 131072 / static_cast<std::int64_t>(sizeof(T));
+
+  // This is a panel: terms [first, last) of the sums of `columns` channels from c on.
+  struct work {
+    const problem* g;
+    const T* panel;
+    std::int64_t first, last, columns, c;
+    std::size_t some;
+  };
+  using computing = void (*)(const work&, const window_tile&);
+
+  // Packs a panel.
+  static void pack_panel(T* to, const problem& g, std::int64_t c, std::int64_t columns, std::int64_t wide, std::int64_t first,
+                   std::int64_t last) {
+    for (std::int64_t k = first; k < last;) {
+      const std::int64_t tap = k / g.depth, begin = k % g.depth;
+      const std::int64_t end = last - k < g.depth - begin ? begin + last - k : g.depth;
+      const matrix_operand<T> of_tap{g.filters + tap / g.kw * g.filter_row + tap % g.kw * g.filter, g.filter_pitch,
+                                     false};
+      pack_columns<N>(to, columns, of_tap, c, wide, begin, end);
+      to += (end - begin) * columns, k += end - begin;
+    }
+  }
+
+  // This computes tiles of so many registers. Where fewer positions are left, a lower tile does it.
+  struct any_tile {
+    const work* w;
+    computing tall, less, low;
+    int heights[3];
+    void operator()(window_tile& t) const {
+      if (t.rows > heights[1])
+        t.fill(heights[0]), tall(*w, t);
+      else if (t.rows > heights[2])
+        t.fill(heights[1]), less(*w, t);
+      else
+        t.fill(heights[2]), low(*w, t);
+    }
+  };
+  template <int Registers = tile_registers>
+  static any_tile tile_of(const work& w, std::int64_t registers) {
+    if constexpr (Registers > 1)
+      if (registers < Registers) return tile_of<Registers - 1>(w, registers);
+    constexpr int tall = window_rows(Registers), less = tall * 2 / 3, low = tall / 3;
+    return {&w, &tile<Registers, tall>, &tile<Registers, less>, &tile<Registers, low>, {tall, less, low}};
+  }
+
+  template <int Registers, int Rows>
+  [[gnu::noinline]] static void tile(const work& w, const window_tile& t) {
+    const problem& g = *w.g;
+    sums_of_rows<N, Rows, Registers, some_are_stored> sums(w.some);
+    if (w.first != 0) sums.load_at(g.y + w.c, t.to);
+    // Adds the terms from `term` on, as far as they are in the panel.
+    const auto add = [&](std::int64_t kh, std::int64_t kw, std::int64_t taps, std::uint32_t which)
+        __attribute__((always_inline)) {
+      const std::int64_t term = (kh * g.kw + kw) * g.depth, end = term + taps * g.depth;
+      const std::int64_t first = term < w.first ? w.first : term, last = end < w.last ? end : w.last;
+      if (first < last)
+        sums.add_at(g.x, kh / g.down_step * g.line + kw / g.across_step * g.pixel + first - term, t.from, 1,
+                    w.panel + (first - w.first) * w.columns, w.columns, last - first, which);
+    };
+    if (t.alike) {
+      const seen_taps s = t.seen[0];
+      const bool adjacent = g.pixel == g.depth;
+      for (std::int64_t i = 0; i < s.downs; ++i)
+        for (std::int64_t j = 0; j < (adjacent ? 1 : s.acrosses); ++j)
+          add(s.down + i * g.down_step, s.across + j * g.across_step, adjacent ? s.acrosses : 1, sums.all_rows);
+    } else {
+      for (std::int64_t kh = 0; kh < g.kh; ++kh)
+        for (std::int64_t kw = 0; kw < g.kw; ++kw) add(kh, kw, 1, that_see<Rows>(g, t, kh, kw));
+    }
+    sums.store_at(g.y + w.c, t.to);
+  }
+  // Returns which positions see a tap, a bit for each.
+  template <int Rows>
+  static std::uint32_t that_see(const problem& g, const window_tile& t, std::int64_t kh, std::int64_t kw) {
+    std::uint32_t which = 0;
+    for (int r = 0; r < Rows; ++r) {
+      const std::int64_t down = kh - t.seen[r].down, across = kw - t.seen[r].across;
+      if (down >= 0 && down < t.seen[r].downs * g.down_step && down % g.down_step == 0 && across >= 0 &&
+          across < t.seen[r].acrosses * g.across_step && across % g.across_step == 0)
+        which |= std::uint32_t{1} << r;
+    }
+    return which;
+  }
+};
+
+}  // namespace gradus::detail
