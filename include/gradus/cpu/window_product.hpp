@@ -116,27 +116,29 @@ private:
                     w.panel + (first - w.first) * w.columns, w.columns, last - first, which);
     };
     if (t.alike) {
-      const seen_taps s = t.seen[0];
+      const seen_taps down = t.seen[0][0], across = t.seen[1][0];
       const bool adjacent = g.pixel == g.depth;
-      for (std::int64_t i = 0; i < s.downs; ++i)
-        for (std::int64_t j = 0; j < (adjacent ? 1 : s.acrosses); ++j)
-          add(s.down + i * g.down_step, s.across + j * g.across_step, adjacent ? s.acrosses : 1, sums.all_rows);
+      for (std::int64_t kh = down.first; kh < down.end; kh += g.down_step)
+        if (adjacent && across.first < across.end)
+          add(kh, across.first, across.end - across.first, sums.all_rows);
+        else
+          for (std::int64_t kw = across.first; kw < across.end; kw += g.across_step) add(kh, kw, 1, sums.all_rows);
     } else {
-      for (std::int64_t kh = 0; kh < g.kh; ++kh)
-        for (std::int64_t kw = 0; kw < g.kw; ++kw) add(kh, kw, 1, that_see<Rows>(g, t, kh, kw));
+      for (std::int64_t kh = w.first / g.depth / g.kw; kh < g.kh && kh * g.kw * g.depth < w.last; ++kh)
+        if (const std::uint32_t down = that_see<Rows>(t.seen[0], kh, g.down_step); down != 0)
+          for (std::int64_t kw = 0; kw < g.kw; ++kw)
+            if (const std::uint32_t which = down & that_see<Rows>(t.seen[1], kw, g.across_step); which != 0)
+              add(kh, kw, 1, which);
     }
     sums.store_at(g.y + w.c, t.to);
   }
-  // Returns which positions see a tap, a bit for each.
+  // Returns which positions see a tap along an axis, a bit for each.
   template <int Rows>
-  static std::uint32_t that_see(const problem& g, const window_tile& t, std::int64_t kh, std::int64_t kw) {
+  static std::uint32_t that_see(const seen_taps* seen, std::int64_t tap, std::int64_t step) {
+    const auto k = static_cast<std::int32_t>(tap), phase = static_cast<std::int32_t>(tap % step);
     std::uint32_t which = 0;
-    for (int r = 0; r < Rows; ++r) {
-      const std::int64_t down = kh - t.seen[r].down, across = kw - t.seen[r].across;
-      if (down >= 0 && down < t.seen[r].downs * g.down_step && down % g.down_step == 0 && across >= 0 &&
-          across < t.seen[r].acrosses * g.across_step && across % g.across_step == 0)
-        which |= std::uint32_t{1} << r;
-    }
+    for (int r = 0; r < Rows; ++r)
+      which |= static_cast<std::uint32_t>(k >= seen[r].first && k < seen[r].end && phase == seen[r].phase) << r;
     return which;
   }
 };

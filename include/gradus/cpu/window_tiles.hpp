@@ -34,6 +34,7 @@ struct places_axis {
 
   // Returns where a run's first position has its tap 0.
   constexpr std::int64_t origin(const window_run& r) const { return r.place - r.tap; }
+  constexpr std::int64_t tap_step() const { return 1; }
   // Calls f for runs that have all positions.
   template <class F>
   void each_run(F f) const {
@@ -53,6 +54,7 @@ struct pixels_axis {
 
   // Returns where a run's first position has its tap 0, or would have it if every tap were seen through a window.
   constexpr std::int64_t origin(const window_run& r) const { return r.place + r.tap / stride; }
+  constexpr std::int64_t tap_step() const { return stride; }
   template <class F>
   void each_run(F f) const {
     for (std::int64_t phase = 0; phase < stride && phase < extent; ++phase) {
@@ -79,10 +81,15 @@ struct tensor_extents {
   }
 };
 
-// These are the taps of a window that a position sees: `downs` rows of them from `down` on, `acrosses` columns from
-// `across` on, or every so many in a gradient.
+// These are the taps of a window that a position sees along an axis: those in [first, end), or every so many of them
+// where it is seen through every so many, which are those with this phase.
 struct seen_taps {
-  std::int32_t down, downs, across, acrosses;
+  std::int32_t first, end, phase;
+  seen_taps() = default;
+  constexpr seen_taps(const window_run& r, std::int64_t step)
+      : first(static_cast<std::int32_t>(r.tap)),
+        end(static_cast<std::int32_t>(r.tap + r.taps * step)),
+        phase(static_cast<std::int32_t>(r.tap % step)) {}
   friend constexpr bool operator==(const seen_taps&, const seen_taps&) = default;
 };
 
@@ -91,13 +98,16 @@ struct seen_taps {
 struct window_tile {
   static constexpr int most = 16;
   std::int64_t from[most], to[most];
-  seen_taps seen[most];
+  seen_taps seen[2][most];  // down, across
   int rows = 0;
   bool alike = true;
 
   // Repeats the last position, so that there are `all`.
   void fill(int all) {
-    for (; rows < all; ++rows) from[rows] = from[rows - 1], to[rows] = to[rows - 1], seen[rows] = seen[rows - 1];
+    for (; rows < all; ++rows) {
+      from[rows] = from[rows - 1], to[rows] = to[rows - 1];
+      for (auto& s : seen) s[rows] = s[rows - 1];
+    }
   }
 };
 
@@ -119,9 +129,8 @@ template <class Axis, class F>
       const window_run rows = of_image.within(begin, end);
       if (rows.count <= 0) return;
       across.each_run([&](const window_run& columns) {
-        const seen_taps seen{static_cast<std::int32_t>(rows.tap), static_cast<std::int32_t>(rows.taps),
-                             static_cast<std::int32_t>(columns.tap), static_cast<std::int32_t>(columns.taps)};
-        if (t.rows > 0 && !(t.seen[0] == seen)) t.alike = false;
+        const seen_taps of_rows(rows, down.tap_step()), of_columns(columns, across.tap_step());
+        if (t.rows > 0 && !(t.seen[0][0] == of_rows && t.seen[1][0] == of_columns)) t.alike = false;
         const std::int64_t from_step = columns.apart * from.channels, to_step = columns.step * to.channels;
         for (std::int64_t j = image; j < image + images; ++j)
           for (std::int64_t i = 0; i < rows.count; ++i) {
@@ -130,7 +139,7 @@ template <class Axis, class F>
             for (std::int64_t left = columns.count; left > 0;) {
               const int many = left < tall - t.rows ? static_cast<int>(left) : tall - t.rows;
               for (int r = t.rows; r < t.rows + many; ++r, x += from_step, y += to_step)
-                t.from[r] = x, t.to[r] = y, t.seen[r] = seen;
+                t.from[r] = x, t.to[r] = y, t.seen[0][r] = of_rows, t.seen[1][r] = of_columns;
               t.rows += many, left -= many;
               if (t.rows < tall) break;
               f(t);
