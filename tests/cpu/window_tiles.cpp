@@ -1,89 +1,93 @@
 #include <doctest/doctest.h>
-#include <gradus/cpu/window_lines.hpp>
+#include <gradus/cpu/window_tiles.hpp>
 
-#include <cstdint>
 #include <set>
 #include <vector>
 
 using namespace gradus;
 
 namespace {
-using pairs = std::set<std::pair<std::int64_t, std::int64_t>>;  // (tap, place of the operand)
-
-// Every position once, with the taps that the definition gives it.
-template <class Axis, class Definition>
-void check_axis(const Axis& axis, std::int64_t positions, std::int64_t tap_step, std::int64_t place_step,
-                Definition definition) {
-  std::vector<int> seen(static_cast<std::size_t>(positions));
-  axis.each_run([&](const detail::window_run& r) {
-    CHECK(r.count > 0);
-    for (std::int64_t i = 0; i < r.count; ++i) {
-      const std::int64_t at = r.first + i * r.step;
-      REQUIRE(at < positions);
-      ++seen[static_cast<std::size_t>(at)];
-      pairs taps;
-      for (std::int64_t t = 0; t < r.taps; ++t)
-        taps.emplace(r.tap + t * tap_step, r.place + i * r.apart + t * place_step);
-      CHECK(taps == definition(at));
+// Every position of the rows once, with offsets of its tap 0 and its result, and the taps that lie inside the operand.
+struct expected {
+  std::int64_t from, to;
+  std::set<std::int64_t> downs, acrosses;
+};
+std::set<std::int64_t> of(const detail::seen_taps& s, std::int64_t step) {
+  std::set<std::int64_t> taps;
+  for (std::int64_t k = s.first; k < s.end; k += step) taps.insert(k);
+  return taps;
+}
+template <class Axis, class Expect>
+void check_tiles(const Axis& down, const Axis& across, const detail::tensor_extents& from,
+                 const detail::tensor_extents& to, std::int64_t first, std::int64_t last, int tall, Expect expect) {
+  if (first > last) return;
+  std::vector<int> seen(static_cast<std::size_t>((last / to.h + 1) * to.h * to.w));
+  std::int64_t all = 0;
+  bool right = true, was_short = false;
+  detail::each_tile(down, across, from, to, first, last, tall, [&](detail::window_tile& t) {
+    CHECK(!was_short);  // only the last one may be
+    was_short = t.rows < tall;
+    const int rows = t.rows;
+    t.fill(tall);
+    bool alike = true;
+    for (int r = 0; r < tall; ++r) {
+      const std::int64_t at = t.to[r] / to.channels, h = at / to.w % to.h, w = at % to.w;
+      const expected e = expect(at / to.w / to.h, h, w);
+      const auto downs = of(t.seen[0][r], down.tap_step()), acrosses = of(t.seen[1][r], across.tap_step());
+      right = right && t.to[r] % to.channels == 0 && downs == e.downs && acrosses == e.acrosses &&
+              (downs.empty() || acrosses.empty() || t.from[r] == e.from);
+      alike = alike && t.seen[0][r] == t.seen[0][0] && t.seen[1][r] == t.seen[1][0];
+      if (r < rows) ++seen[static_cast<std::size_t>(at)], ++all;
+      if (r >= rows) right = right && t.to[r] == t.to[rows - 1] && t.from[r] == t.from[rows - 1];
     }
-    const auto part = r.within(2, positions - 1);
-    for (std::int64_t i = 0; i < r.count; ++i) {
-      const std::int64_t at = r.first + i * r.step;
-      const bool inside = part.count > 0 && at >= part.first && at < part.first + part.count * part.step;
-      CHECK(inside == (at >= 2 && at < positions - 1));
-      if (inside) CHECK(part.place + (at - part.first) / part.step * part.apart == r.place + i * r.apart);
-    }
+    right = right && t.alike == alike;
   });
-  for (const int times : seen) CHECK(times == 1);
+  CHECK(right);
+  CHECK(all == (last - first) * to.w);
+  for (std::int64_t at = first * to.w; at < last * to.w; ++at) CHECK(seen[static_cast<std::size_t>(at)] == 1);
 }
 }  // namespace
 
-TEST_CASE("runs of an axis have every position once, with its taps") {
-  for (std::int64_t extent : {1, 2, 5, 8, 13})
-    for (std::int64_t k : {1, 2, 3, 5})
-      for (std::int64_t stride : {1, 2, 3, 7})
-        for (const bool same : {false, true}) {
-          if (!same && k > extent) continue;
-          const std::int64_t n = same ? (extent + stride - 1) / stride : (extent - k) / stride + 1;
-          const std::int64_t all = (n - 1) * stride + k - extent, before = same && all > 0 ? all / 2 : 0;
-          check_axis(detail::places_axis{n, k, stride, before, extent}, n, 1, 1, [&](std::int64_t place) {
-            pairs taps;
-            for (std::int64_t t = 0; t < k; ++t)
-              if (const std::int64_t at = place * stride - before + t; at >= 0 && at < extent) taps.emplace(t, at);
-            return taps;
-          });
-          check_axis(detail::pixels_axis{n, k, stride, before, extent}, extent, stride, -1, [&](std::int64_t pixel) {
-            pairs taps;
-            for (std::int64_t place = 0; place < n; ++place)
-              if (const std::int64_t t = pixel - (place * stride - before); t >= 0 && t < k) taps.emplace(t, place);
-            return taps;
-          });
-        }
-}
-
-TEST_CASE("lines have every position of the rows once, and lead to its numbers") {
-  const detail::tensor_extents from{9, 13, 3}, to{5, 7, 4};
-  const detail::places_axis down{5, 3, 2, 1, 9}, across{7, 3, 2, 1, 13};
-  for (const std::int64_t images : {1, 2, 5, 30, 61})
-    for (const std::int64_t first : {0, 1, 5, 7})
-      for (const std::int64_t less : {0, 1, 9}) {
-        const std::int64_t last = images * 5 - less;
-        if (first > last) continue;
-        std::vector<int> seen(static_cast<std::size_t>(images * 35));
-        bool right = true;
-        detail::each_line(
-            down, across, from, to, first, last,
-            [&](const detail::window_line& l, const detail::window_run& rows, const detail::window_run& columns) {
-              for (std::int64_t i = 0; i < l.count; ++i) {
-                const std::int64_t at = (l.to + i * l.to_step) / 4, image = at / 35, oh = at / 7 % 5, ow = at % 7;
-                ++seen[static_cast<std::size_t>(at)];
-                const std::int64_t h = oh * 2 - 1 + rows.tap, w = ow * 2 - 1 + columns.tap;
-                right = right && l.from + i * l.from_step == from.offset(image, h, w);
-              }
-            });
-        CHECK(right);
-        for (std::int64_t at = 0; at < images * 35; ++at)
-          if (seen[static_cast<std::size_t>(at)] != (at / 7 >= first && at / 7 < last ? 1 : 0)) right = false;
-        CHECK(right);
-      }
+TEST_CASE("tiles have every position of the rows once, with its taps, full but for the last one") {
+  const int extent_h = 7, extent_w = 9, k = 3;
+  for (const std::int64_t stride : {1, 2})
+    for (const bool same : {false, true})
+      for (const int tall : {1, 4, 15})
+        for (const std::int64_t images : {1, 3, 4000})
+          for (const std::int64_t less : {0, 3}) {
+            if (images > 3 && tall != 15) continue;
+            const auto places = [&](std::int64_t n) { return same ? (n + stride - 1) / stride : (n - k) / stride + 1; };
+            const auto before = [&](std::int64_t n) {
+              const std::int64_t around = (places(n) - 1) * stride + k - n;
+              return same && around > 0 ? around / 2 : 0;
+            };
+            const std::int64_t oh = places(extent_h), ow = places(extent_w), above = before(extent_h),
+                               left = before(extent_w);
+            const detail::tensor_extents image{extent_h, extent_w, 5}, result{oh, ow, 3};
+            const auto inside = [&](std::int64_t start, std::int64_t n) {
+              std::set<std::int64_t> taps;
+              for (std::int64_t t = 0; t < k; ++t)
+                if (start + t >= 0 && start + t < n) taps.insert(t);
+              return taps;
+            };
+            check_tiles(detail::places_axis{oh, k, stride, above, extent_h},
+                        detail::places_axis{ow, k, stride, left, extent_w}, image, result, less, images * oh - less,
+                        tall, [&](std::int64_t i, std::int64_t h, std::int64_t w) {
+                          const std::int64_t y = h * stride - above, x = w * stride - left;
+                          return expected{image.offset(i, y, x), 0, inside(y, extent_h), inside(x, extent_w)};
+                        });
+            // The gradient: a pixel sees the places whose windows see it.
+            const auto through = [&](std::int64_t pixel, std::int64_t pad, std::int64_t n) {
+              std::set<std::int64_t> taps;
+              for (std::int64_t o = 0; o < n; ++o)
+                if (const std::int64_t t = pixel - (o * stride - pad); t >= 0 && t < k) taps.insert(t);
+              return taps;
+            };
+            check_tiles(detail::pixels_axis{oh, k, stride, above, extent_h},
+                        detail::pixels_axis{ow, k, stride, left, extent_w}, result, image, less,
+                        images * extent_h - less, tall, [&](std::int64_t i, std::int64_t h, std::int64_t w) {
+                          return expected{result.offset(i, (h + above) / stride, (w + left) / stride), 0,
+                                          through(h, above, oh), through(w, left, ow)};
+                        });
+          }
 }

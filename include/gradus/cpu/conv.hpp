@@ -21,6 +21,7 @@
 #include "kernel.hpp"
 #include "pointwise_conv.hpp"
 #include "pool.hpp"
+#include "window_lines.hpp"
 #include "window_product.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
@@ -80,7 +81,7 @@ struct op_kernel<&cards::conv2d> {
         if (detail::is_pointwise(g))
           return detail::pointwise_conv<T, A>::forward(g, mine, at<T>(a, 0), at<const T>(a, 1), at<const T>(a, 2));
       if constexpr (detail::takes_tiles<T, A, detail::windows<S>>)
-        by_tiles<A>(g, mine, at<T>(a, 0), at<const T>(a, 1), at<const T>(a, 2));
+        in_tiles<A>(g, mine, at<T>(a, 0), at<const T>(a, 1), at<const T>(a, 2));
       else
         detail::in_registers<A, T, detail::known_windows<detail::windows<S>>::out>(
             g.out, [&]<class N, int Registers, int Last>(std::int64_t c, std::size_t some) {
@@ -94,12 +95,48 @@ struct op_kernel<&cards::conv2d> {
 
 private:
   template <class A, class G, class T>
-  static void by_tiles(const G& g, index_range rows, T* y, const T* x, const T* filters) {
-    detail::window_product<T, A>::run(
-        {x, filters, y, g.kh, g.kw, g.in, g.out, 1, 1, g.w * g.in, g.in, g.kw * g.in * g.out, g.in * g.out, g.out,
-         {g.h, g.w, g.in}, {g.oh, g.ow, g.out}},
+  static void in_tiles(const G& g, index_range rows, T* y, const T* x, const T* filters) {
+    using product = detail::window_product<T, A>;
+    const typename product::problem p{x,
+                                      filters,
+                                      y,
+                                      g.kh,
+                                      g.kw,
+                                      g.in,
+                                      g.out,
+                                      1,
+                                      1,
+                                      g.w * g.in,
+                                      g.in,
+                                      g.kw * g.in * g.out,
+                                      g.in * g.out,
+                                      g.out,
+                                      {g.h, g.w, g.in},
+                                      {g.oh, g.ow, g.out}};
+    const detail::places_axis down{g.oh, g.kh, g.sh, g.above, g.h}, across{g.ow, g.kw, g.sw, g.left, g.w};
+    if (product::takes(p) && product::is_deep(p, (rows.last - rows.first) * g.ow))
+      return product::run(p, down, across, rows.first, rows.last);
+    detail::in_registers<A, T, 0>(g.out, [&]<class N, int Registers, int Last>(std::int64_t c, std::size_t some) {
+      lines<N, Registers, Last>(g, rows, c, some, y, x, filters);
+    });
+  }
+  template <class N, int Registers, int Last, class G, class T>
+  [[gnu::noinline]] static void lines(const G& g, index_range rows, std::int64_t c, std::size_t some, T* y, const T* x,
+                                      const T* filters) {
+    const std::int64_t line = g.w * g.in, of_row = g.kw * g.in * g.out;
+    detail::each_line(
         detail::places_axis{g.oh, g.kh, g.sh, g.above, g.h}, detail::places_axis{g.ow, g.kw, g.sw, g.left, g.w},
-        rows.first, rows.last);
+        {g.h, g.w, g.in}, {g.oh, g.ow, g.out}, rows.first, rows.last,
+        [&](const detail::window_line& l, const detail::window_run& down, const detail::window_run& across) {
+          const T* const w = filters + down.tap * of_row + across.tap * g.in * g.out + c;
+          const std::int64_t steps = across.taps * g.in;
+          detail::in_tiles<detail::window_rows(Registers), 0>(0, l.count, [&]<int Rows>(std::int64_t i, std::int64_t) {
+            detail::sums_of_rows<N, Rows, Registers, Last> sums(some);
+            for (std::int64_t kh = 0; kh < down.taps; ++kh)
+              sums.add(x + l.from + i * l.from_step + kh * line, l.from_step, 1, w + kh * of_row, g.out, steps);
+            sums.store(y + l.to + i * l.to_step + c, l.to_step);
+          });
+        });
   }
 };
 
@@ -137,7 +174,7 @@ private:
   static void gather(const S& s, const G& g, std::byte* const* a) {
     const index_range mine = s.share(g.images * g.h);
     if constexpr (detail::takes_tiles<T, A, G>)
-      by_tiles<A>(g, mine, at<T>(a, 0), at<const T>(a, 1), at<const T>(a, 2));
+      in_tiles<A>(g, mine, at<T>(a, 0), at<const T>(a, 1), at<const T>(a, 2));
     else
       detail::in_registers<A, T, detail::known_windows<G>::in>(
           g.in, [&]<class N, int Registers, int Last>(std::int64_t c, std::size_t some) {
@@ -177,12 +214,49 @@ private:
   }
 
   template <class A, class G, class T>
-  static void by_tiles(const G& g, index_range rows, T* dx, const T* filters, const T* dy) {
-    detail::window_product<T, A>::run(
-        {dy, filters, dx, g.kh, g.kw, g.out, g.in, g.sh, g.sw, -g.ow * g.out, -g.out, g.out * g.kw * g.in, g.in,
-         g.kw * g.in, {g.oh, g.ow, g.out}, {g.h, g.w, g.in}},
+  static void in_tiles(const G& g, index_range rows, T* dx, const T* filters, const T* dy) {
+    using product = detail::window_product<T, A>;
+    const typename product::problem p{dy,
+                                      filters,
+                                      dx,
+                                      g.kh,
+                                      g.kw,
+                                      g.out,
+                                      g.in,
+                                      g.sh,
+                                      g.sw,
+                                      -g.ow * g.out,
+                                      -g.out,
+                                      g.out * g.kw * g.in,
+                                      g.in,
+                                      g.kw * g.in,
+                                      {g.oh, g.ow, g.out},
+                                      {g.h, g.w, g.in}};
+    const detail::pixels_axis down{g.oh, g.kh, g.sh, g.above, g.h}, across{g.ow, g.kw, g.sw, g.left, g.w};
+    if (product::takes(p)) return product::run(p, down, across, rows.first, rows.last);
+    detail::in_registers<A, T, 0, 1>(g.in, [&]<class N, int Registers, int Last>(std::int64_t c, std::size_t some) {
+      gather_lines<N, Registers, Last>(g, rows, c, some, dx, filters, dy);
+    });
+  }
+  template <class N, int Registers, int Last, class G, class T>
+  [[gnu::noinline]] static void gather_lines(const G& g, index_range rows, std::int64_t c, std::size_t some, T* dx,
+                                             const T* filters, const T* dy) {
+    const std::int64_t run = g.kw * g.in, line = g.ow * g.out;
+    detail::each_line(
         detail::pixels_axis{g.oh, g.kh, g.sh, g.above, g.h}, detail::pixels_axis{g.ow, g.kw, g.sw, g.left, g.w},
-        rows.first, rows.last);
+        {g.oh, g.ow, g.out}, {g.h, g.w, g.in}, rows.first, rows.last,
+        [&](const detail::window_line& l, const detail::window_run& down, const detail::window_run& across) {
+          const T* const w = filters + down.tap * g.out * run + across.tap * g.in + c;
+          detail::in_tiles<detail::window_rows(Registers), 0>(0, l.count, [&]<int Rows>(std::int64_t i, std::int64_t) {
+            detail::sums_of_rows<N, Rows, Registers, Last> sums(some);
+            const T* const up = dy + l.from + i * l.from_step;
+            for (std::int64_t kh = 0; kh < down.taps; ++kh)
+              for (std::int64_t k = 0; k < across.taps; ++k)
+                sums.add(up - kh * line - k * g.out, l.from_step, 1, w + kh * g.sh * g.out * run + k * g.sw * g.in, run,
+                         g.out);
+            sums.store(dx + l.to + i * l.to_step + c, l.to_step);
+          });
+        });
   }
 
   // Computes the gradient with the channels of all pixels in a row of a window in registers: they are adjacent.
@@ -232,7 +306,7 @@ private:
         whole.first, whole.last, [&]<int Rows>(std::int64_t ow, std::int64_t skip) {
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wsign-conversion"  // g++ 12 crashes on a cast here
-          T rows[Rows * pitch];
+          alignas(N::width * sizeof(T)) T rows[Rows * pitch];
 #pragma GCC diagnostic pop
           for (std::int64_t r = 0; r < Rows; ++r)
             N(T(0)).store(rows + r * pitch), N(T(0)).store(rows + r * pitch + width + run);

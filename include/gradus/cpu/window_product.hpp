@@ -3,8 +3,8 @@
 // one after the other; a panel has some of the terms of a sum, and sums lie in the result in between, which rounds
 // nothing.
 //
-// Every number is one chain of fma over (kh, kw, channels), over the taps that its position sees. A tile whose positions
-// see different taps leaves positions out, tap by tap.
+// Every number is one chain of fma over (kh, kw, channels), over the taps that its position sees. A tile whose
+// positions see different taps leaves positions out, tap by tap.
 #pragma once
 #include "../base/build.hpp"
 
@@ -34,27 +34,66 @@ struct window_product {
   using problem = window_problem<T>;
   static constexpr auto width = static_cast<std::int64_t>(N::width);
 
+  // Returns whether it can compute this, and more than a single register of channels, for which lines are faster
+  // (cpu/window_lines.hpp).
+  static bool takes(const problem& g) { return g.channels > width && g.kh <= most_taps && g.kw <= most_taps; }
+  // Returns whether there are as many terms as tiles of any positions need to be faster than lines, which begin sooner,
+  // and enough positions for packed filters to pay.
+  static bool is_deep(const problem& g, std::int64_t positions) {
+    return positions >= 32 && g.kh * g.kw * g.depth >= (g.channels > tile_registers * width ? 64 : 32);
+  }
   // Computes the rows of positions [first, last), which count through all images.
   template <class Axis>
-  static void run(const problem& g, const Axis& down, const Axis& across, std::int64_t first, std::int64_t last) {
+  [[gnu::noinline]] static void run(const problem& g, const Axis& down, const Axis& across, std::int64_t first,
+                                    std::int64_t last) {
     const std::int64_t registers = (g.channels + width - 1) / width, terms = g.kh * g.kw * g.depth;
-    std::int64_t panels = (registers + tile_registers - 1) / tile_registers;
     alignas(64) T panel[static_cast<std::size_t>(room)];
-    for (std::int64_t c = 0, left = registers; left > 0; --panels) {
-      const std::int64_t many = (left + panels - 1) / panels, columns = many * width;
-      const std::int64_t wide = g.channels - c < columns ? g.channels - c : columns;
-      const std::int64_t blocks = (terms * columns + room - 1) / room, steps = (terms + blocks - 1) / blocks;
+    // Calls f(first channel, registers) for panels.
+    const auto each_panel = [&](auto f) {
+      std::int64_t panels = (registers + tile_registers - 1) / tile_registers;
+      for (std::int64_t done = 0; done < registers; --panels) {
+        const std::int64_t many = (registers - done + panels - 1) / panels;
+        f(done * width, many), done += many;
+      }
+    };
+    const auto tiles = [&](const T* packed, std::int64_t k, std::int64_t end, std::int64_t c, std::int64_t many,
+                           std::int64_t begin, std::int64_t stop) {
+      const std::int64_t left = g.channels - c - (many - 1) * width;
+      const work w{&g,
+                   packed,
+                   k,
+                   end,
+                   many * width,
+                   c,
+                   static_cast<std::size_t>(left < width ? left : width),
+                   (stop - begin) * g.to.offset(0, 1, 0) > large};
+      each_tile(down, across, g.from, g.to, begin, stop, window_rows(static_cast<int>(many)), tile_of(w, many));
+    };
+    if (terms * registers * width <= room) {  // some rows at a time, so that the result is still in a cache
+      each_panel(
+          [&](std::int64_t c, std::int64_t many) { pack_panel(panel + c * terms, g, c, many * width, 0, terms); });
+      const std::int64_t of_row = g.from.offset(0, 1, 0) + g.to.offset(0, 1, 0);
+      const std::int64_t fit = registers <= tile_registers ? last - first : at_once / of_row;
+      const std::int64_t rows = fit > g.to.h ? fit / g.to.h * g.to.h : fit < 1 ? 1 : fit;
+      for (std::int64_t row = first; row < last;) {
+        const std::int64_t stop = last - row < rows ? last : row + rows;
+        each_panel([&](std::int64_t c, std::int64_t many) { tiles(panel + c * terms, 0, terms, c, many, row, stop); });
+        row = stop;
+      }
+      return;
+    }
+    each_panel([&](std::int64_t c, std::int64_t many) {
+      const std::int64_t blocks = (terms * many * width + room - 1) / room, steps = (terms + blocks - 1) / blocks;
       for (std::int64_t k = 0; k < terms; k += steps) {
         const std::int64_t end = terms - k < steps ? terms : k + steps;
-        pack_panel(panel, g, c, columns, wide, k, end);
-        const work w{&g, panel, k, end, columns, c, static_cast<std::size_t>(wide - columns + width)};
-        each_tile(down, across, g.from, g.to, first, last, window_rows(static_cast<int>(many)), tile_of(w, many));
+        pack_panel(panel, g, c, many * width, k, end);
+        tiles(panel, k, end, c, many, first, last);
       }
-      c += wide, left -= many;
-    }
+    });
   }
 
 private:
+  static constexpr std::int64_t most_taps = 16, at_once = 1 << 16, large = 1 << 18;
   static constexpr std::int64_t room = 131072 / static_cast<std::int64_t>(sizeof(T));
 
   // This is a panel: terms [first, last) of the sums of `columns` channels from c on.
@@ -63,12 +102,13 @@ private:
     const T* panel;
     std::int64_t first, last, columns, c;
     std::size_t some;
+    bool prefetches;  // what it writes
   };
   using computing = void (*)(const work&, const window_tile&);
 
-  // Packs a panel.
-  static void pack_panel(T* to, const problem& g, std::int64_t c, std::int64_t columns, std::int64_t wide, std::int64_t first,
-                   std::int64_t last) {
+  static void pack_panel(T* to, const problem& g, std::int64_t c, std::int64_t columns, std::int64_t first,
+                         std::int64_t last) {
+    const std::int64_t wide = g.channels - c < columns ? g.channels - c : columns;
     for (std::int64_t k = first; k < last;) {
       const std::int64_t tap = k / g.depth, begin = k % g.depth;
       const std::int64_t end = last - k < g.depth - begin ? begin + last - k : g.depth;
@@ -79,40 +119,43 @@ private:
     }
   }
 
-  // This computes tiles of so many registers. Where fewer positions are left, a lower tile does it.
+  // This computes tiles of so many registers. Where at most half of the positions are left, a lower tile does it.
   struct any_tile {
     const work* w;
-    computing tall, less, low;
-    int heights[3];
+    computing tall, low;
+    int half;
     void operator()(window_tile& t) const {
-      if (t.rows > heights[1])
-        t.fill(heights[0]), tall(*w, t);
-      else if (t.rows > heights[2])
-        t.fill(heights[1]), less(*w, t);
-      else
-        t.fill(heights[2]), low(*w, t);
+      const bool few = t.rows <= half;
+      t.fill(few ? half : t.tall);
+      (few ? low : tall)(*w, t);
     }
   };
   template <int Registers = tile_registers>
   static any_tile tile_of(const work& w, std::int64_t registers) {
-    if constexpr (Registers > 1)
+    // Where a tile has more than two registers, channels are never cut so that one has a single one.
+    if constexpr (Registers > (tile_registers > 2 ? 2 : 1))
       if (registers < Registers) return tile_of<Registers - 1>(w, registers);
-    constexpr int tall = window_rows(Registers), less = tall * 2 / 3, low = tall / 3;
-    return {&w, &tile<Registers, tall>, &tile<Registers, less>, &tile<Registers, low>, {tall, less, low}};
+    constexpr int tall = window_rows(Registers), half = tall / 2;
+    return {&w, &tile<Registers, tall>, &tile<Registers, half>, half};
   }
 
+  static GRADUS_INLINE std::int64_t part(std::int64_t n, std::int64_t of) { return of == 1 ? n : n / of; }
   template <int Registers, int Rows>
   [[gnu::noinline]] static void tile(const work& w, const window_tile& t) {
     const problem& g = *w.g;
     sums_of_rows<N, Rows, Registers, some_are_stored> sums(w.some);
-    if (w.first != 0) sums.load_at(g.y + w.c, t.to);
+    if (w.first != 0)
+      sums.load_at(g.y + w.c, t.to);
+    else if (w.prefetches)
+      for (int r = 0; r < Rows; ++r)  // the numbers of a large result are far away
+        for (int q = 0; q < Registers; ++q) __builtin_prefetch(g.y + w.c + t.to[r] + q * width, 1);
     // Adds the terms from `term` on, as far as they are in the panel.
     const auto add = [&](std::int64_t kh, std::int64_t kw, std::int64_t taps, std::uint32_t which)
         __attribute__((always_inline)) {
       const std::int64_t term = (kh * g.kw + kw) * g.depth, end = term + taps * g.depth;
       const std::int64_t first = term < w.first ? w.first : term, last = end < w.last ? end : w.last;
       if (first < last)
-        sums.add_at(g.x, kh / g.down_step * g.line + kw / g.across_step * g.pixel + first - term, t.from, 1,
+        sums.add_at(g.x, part(kh, g.down_step) * g.line + part(kw, g.across_step) * g.pixel + first - term, t.from, 1,
                     w.panel + (first - w.first) * w.columns, w.columns, last - first, which);
     };
     if (t.alike) {
@@ -124,22 +167,19 @@ private:
         else
           for (std::int64_t kw = across.first; kw < across.end; kw += g.across_step) add(kh, kw, 1, sums.all_rows);
     } else {
+      // Bit r says whether position r sees a tap of the axis.
+      std::uint32_t downs[most_taps] = {}, acrosses[most_taps] = {};
+      for (int r = 0; r < Rows; ++r) {
+        for (std::int64_t k = t.seen[0][r].first; k < t.seen[0][r].end; k += g.down_step)
+          downs[k] |= std::uint32_t{1} << r;
+        for (std::int64_t k = t.seen[1][r].first; k < t.seen[1][r].end; k += g.across_step)
+          acrosses[k] |= std::uint32_t{1} << r;
+      }
       for (std::int64_t kh = w.first / g.depth / g.kw; kh < g.kh && kh * g.kw * g.depth < w.last; ++kh)
-        if (const std::uint32_t down = that_see<Rows>(t.seen[0], kh, g.down_step); down != 0)
-          for (std::int64_t kw = 0; kw < g.kw; ++kw)
-            if (const std::uint32_t which = down & that_see<Rows>(t.seen[1], kw, g.across_step); which != 0)
-              add(kh, kw, 1, which);
+        for (std::int64_t kw = 0; kw < g.kw; ++kw)
+          if (const std::uint32_t which = downs[kh] & acrosses[kw]; which != 0) add(kh, kw, 1, which);
     }
     sums.store_at(g.y + w.c, t.to);
-  }
-  // Returns which positions see a tap along an axis, a bit for each.
-  template <int Rows>
-  static std::uint32_t that_see(const seen_taps* seen, std::int64_t tap, std::int64_t step) {
-    const auto k = static_cast<std::int32_t>(tap), phase = static_cast<std::int32_t>(tap % step);
-    std::uint32_t which = 0;
-    for (int r = 0; r < Rows; ++r)
-      which |= static_cast<std::uint32_t>(k >= seen[r].first && k < seen[r].end && phase == seen[r].phase) << r;
-    return which;
   }
 };
 

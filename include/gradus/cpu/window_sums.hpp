@@ -85,9 +85,8 @@ struct sums_of_rows {
     each_row([&](int r, const N* v) __attribute__((always_inline)) { write(v, to + places[r], register_places{}); });
   }
   GRADUS_INLINE void load_at(const T* from, const std::int64_t* places) {
-    each_row([&](int r, const N* v) __attribute__((always_inline)) {
-      load(sums + (v - sums), from + places[r], register_places{});
-    });
+    each_row([&](int r, const N* v)
+                 __attribute__((always_inline)) { load(sums + (v - sums), from + places[r], register_places{}); });
   }
   // Adds the sums to `to`, for rows from `skip` on.
   GRADUS_INLINE void accumulate(T* to, std::int64_t stride, std::int64_t skip) const {
@@ -196,18 +195,18 @@ GRADUS_INLINE void add_overlapping(const T* rows, std::int64_t pitch, std::int64
 }
 
 // Calls f(c, some) with a number type, a count of registers and what of the last counts (Last), for runs of n channels.
-// Where n is a constant (not 0), what it does not need is not compiled.
-template <class A, class T, std::int64_t Constant, class F>
+// Where n is a constant (not 0), what it does not need is not compiled. At most Widest registers are taken.
+template <class A, class T, std::int64_t Constant, int Widest = tile_registers, class F>
 GRADUS_INLINE void in_registers(std::int64_t n, F f) {
   using N = pack<T, A>;
   constexpr auto w = static_cast<std::int64_t>(N::width);
   constexpr bool parts = reads_parts<N> && N::width > 1;
-  constexpr std::int64_t wide = tile_registers * w, rest = Constant % wide, pairs = tile_registers > 2 ? 2 * w : wide;
+  constexpr std::int64_t wide = Widest * w, rest = Constant % wide, pairs = Widest > 2 ? 2 * w : wide;
   constexpr int part = Constant == 0 ? some_of_register : static_cast<int>(rest % w);
   std::int64_t c = 0;
   if constexpr (Constant == 0 || Constant >= wide)
-    for (; c + wide <= n; c += wide) f.template operator()<N, tile_registers, whole_register>(c, N::width);
-  if constexpr (tile_registers > 2 && rest >= pairs)
+    for (; c + wide <= n; c += wide) f.template operator()<N, Widest, whole_register>(c, N::width);
+  if constexpr (Widest > 2 && rest >= pairs)
     for (; c + pairs <= n; c += pairs) f.template operator()<N, 2, whole_register>(c, N::width);
   if constexpr (parts && rest % pairs > w) {
     f.template operator()<N, 2, part>(c, static_cast<std::size_t>(part));
