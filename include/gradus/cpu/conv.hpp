@@ -3,7 +3,7 @@
 // numbers that one row of the filters multiplies.
 //
 // Windows of one pixel are products of matrices (cpu/pointwise_conv.hpp). Where extents are read when it runs, tiles
-// have any positions, and filters are packed (cpu/window_product.hpp).
+// have any positions, and filters are packed (cpu/window_product.hpp), or tiles run along lines (cpu/window_lines.hpp).
 //
 // The order of sums is a function of shapes alone:
 // - conv2d: one chain of fma over (kh, kw, in), over the places inside the image.
@@ -62,7 +62,8 @@ GRADUS_INLINE void convolve_row(const G& g, std::int64_t row, std::int64_t first
   edge(end, last);
 }
 
-// Where extents are not known and numbers are registers, tiles are those of cpu/window_product.hpp.
+// Where extents are not known and numbers are registers, tiles are those of cpu/window_product.hpp or
+// cpu/window_lines.hpp.
 template <class T, class A, class G>
 inline constexpr bool takes_tiles = pack<T, A>::width > 1 && !G::known;
 
@@ -97,22 +98,22 @@ private:
   template <class A, class G, class T>
   static void in_tiles(const G& g, index_range rows, T* y, const T* x, const T* filters) {
     using product = detail::window_product<T, A>;
-    const typename product::problem p{x,
-                                      filters,
-                                      y,
-                                      g.kh,
-                                      g.kw,
-                                      g.in,
-                                      g.out,
-                                      1,
-                                      1,
-                                      g.w * g.in,
-                                      g.in,
-                                      g.kw * g.in * g.out,
-                                      g.in * g.out,
-                                      g.out,
-                                      {g.h, g.w, g.in},
-                                      {g.oh, g.ow, g.out}};
+    const typename product::problem p{.x = x,
+                                      .filters = filters,
+                                      .y = y,
+                                      .kh = g.kh,
+                                      .kw = g.kw,
+                                      .depth = g.in,
+                                      .channels = g.out,
+                                      .down_step = 1,
+                                      .across_step = 1,
+                                      .line = g.w * g.in,
+                                      .pixel = g.in,
+                                      .filter_row = g.kw * g.in * g.out,
+                                      .filter = g.in * g.out,
+                                      .filter_pitch = g.out,
+                                      .from = {g.h, g.w, g.in},
+                                      .to = {g.oh, g.ow, g.out}};
     const detail::places_axis down{g.oh, g.kh, g.sh, g.above, g.h}, across{g.ow, g.kw, g.sw, g.left, g.w};
     if (product::takes(p) && product::is_deep(p, (rows.last - rows.first) * g.ow))
       return product::run(p, down, across, rows.first, rows.last);
@@ -216,22 +217,22 @@ private:
   template <class A, class G, class T>
   static void in_tiles(const G& g, index_range rows, T* dx, const T* filters, const T* dy) {
     using product = detail::window_product<T, A>;
-    const typename product::problem p{dy,
-                                      filters,
-                                      dx,
-                                      g.kh,
-                                      g.kw,
-                                      g.out,
-                                      g.in,
-                                      g.sh,
-                                      g.sw,
-                                      -g.ow * g.out,
-                                      -g.out,
-                                      g.out * g.kw * g.in,
-                                      g.in,
-                                      g.kw * g.in,
-                                      {g.oh, g.ow, g.out},
-                                      {g.h, g.w, g.in}};
+    const typename product::problem p{.x = dy,
+                                      .filters = filters,
+                                      .y = dx,
+                                      .kh = g.kh,
+                                      .kw = g.kw,
+                                      .depth = g.out,
+                                      .channels = g.in,
+                                      .down_step = g.sh,
+                                      .across_step = g.sw,
+                                      .line = -g.ow * g.out,
+                                      .pixel = -g.out,
+                                      .filter_row = g.out * g.kw * g.in,
+                                      .filter = g.in,
+                                      .filter_pitch = g.kw * g.in,
+                                      .from = {g.oh, g.ow, g.out},
+                                      .to = {g.h, g.w, g.in}};
     const detail::pixels_axis down{g.oh, g.kh, g.sh, g.above, g.h}, across{g.ow, g.kw, g.sw, g.left, g.w};
     if (product::takes(p)) return product::run(p, down, across, rows.first, rows.last);
     detail::in_registers<A, T, 0, 1>(g.in, [&]<class N, int Registers, int Last>(std::int64_t c, std::size_t some) {
