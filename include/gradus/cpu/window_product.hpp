@@ -47,53 +47,30 @@ struct window_product {
   [[gnu::noinline]] static void run(const problem& g, const Axis& down, const Axis& across, std::int64_t first,
                                     std::int64_t last) {
     const std::int64_t registers = (g.channels + width - 1) / width, terms = g.kh * g.kw * g.depth;
+    std::int64_t panels = (registers + tile_registers - 1) / tile_registers;
     alignas(64) T panel[static_cast<std::size_t>(room)];
-    // Calls f(first channel, registers) for panels.
-    const auto each_panel = [&](auto f) {
-      std::int64_t panels = (registers + tile_registers - 1) / tile_registers;
-      for (std::int64_t done = 0; done < registers; --panels) {
-        const std::int64_t many = (registers - done + panels - 1) / panels;
-        f(done * width, many), done += many;
-      }
-    };
-    const auto tiles = [&](const T* packed, std::int64_t k, std::int64_t end, std::int64_t c, std::int64_t many,
-                           std::int64_t begin, std::int64_t stop) {
-      const std::int64_t left = g.channels - c - (many - 1) * width;
-      const work w{&g,
-                   packed,
-                   k,
-                   end,
-                   many * width,
-                   c,
-                   static_cast<std::size_t>(left < width ? left : width),
-                   (stop - begin) * g.to.offset(0, 1, 0) > large};
-      each_tile(down, across, g.from, g.to, begin, stop, window_rows(static_cast<int>(many)), tile_of(w, many));
-    };
-    if (terms * registers * width <= room) {  // some rows at a time, so that the result is still in a cache
-      each_panel(
-          [&](std::int64_t c, std::int64_t many) { pack_panel(panel + c * terms, g, c, many * width, 0, terms); });
-      const std::int64_t of_row = g.from.offset(0, 1, 0) + g.to.offset(0, 1, 0);
-      const std::int64_t fit = registers <= tile_registers ? last - first : at_once / of_row;
-      const std::int64_t rows = fit > g.to.h ? fit / g.to.h * g.to.h : fit < 1 ? 1 : fit;
-      for (std::int64_t row = first; row < last;) {
-        const std::int64_t stop = last - row < rows ? last : row + rows;
-        each_panel([&](std::int64_t c, std::int64_t many) { tiles(panel + c * terms, 0, terms, c, many, row, stop); });
-        row = stop;
-      }
-      return;
-    }
-    each_panel([&](std::int64_t c, std::int64_t many) {
-      const std::int64_t blocks = (terms * many * width + room - 1) / room, steps = (terms + blocks - 1) / blocks;
+    for (std::int64_t done = 0, many; done < registers; done += many, --panels) {
+      many = (registers - done + panels - 1) / panels;
+      const std::int64_t c = done * width, columns = many * width, left = g.channels - c - columns + width;
+      const std::int64_t blocks = (terms * columns + room - 1) / room, steps = (terms + blocks - 1) / blocks;
       for (std::int64_t k = 0; k < terms; k += steps) {
         const std::int64_t end = terms - k < steps ? terms : k + steps;
-        pack_panel(panel, g, c, many * width, k, end);
-        tiles(panel, k, end, c, many, first, last);
+        pack_panel(panel, g, c, columns, k, end);
+        const work w{.g = &g,
+                     .panel = panel,
+                     .first = k,
+                     .last = end,
+                     .columns = columns,
+                     .c = c,
+                     .some = static_cast<std::size_t>(left < width ? left : width),
+                     .prefetches = (last - first) * g.to.offset(0, 1, 0) > large};
+        each_tile(down, across, g.from, g.to, first, last, window_rows(static_cast<int>(many)), tile_of(w, many));
       }
-    });
+    }
   }
 
 private:
-  static constexpr std::int64_t most_taps = 16, at_once = 1 << 16, large = 1 << 18;
+  static constexpr std::int64_t most_taps = 16, large = 1 << 18;
   static constexpr std::int64_t room = 131072 / static_cast<std::int64_t>(sizeof(T));
 
   // This is a panel: terms [first, last) of the sums of `columns` channels from c on.
