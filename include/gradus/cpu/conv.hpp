@@ -3,7 +3,7 @@
 // numbers that one row of the filters multiplies.
 //
 // Windows of one pixel are products of matrices (cpu/pointwise_conv.hpp). Where extents are read when it runs, tiles
-// run along lines (cpu/window_lines.hpp).
+// have any positions, and filters are packed (cpu/window_product.hpp), or tiles run along lines (cpu/window_lines.hpp).
 //
 // The order of sums is a function of shapes alone:
 // - conv2d: one chain of fma over (kh, kw, in), over the places inside the image.
@@ -22,6 +22,7 @@
 #include "pointwise_conv.hpp"
 #include "pool.hpp"
 #include "window_lines.hpp"
+#include "window_product.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
 
@@ -61,9 +62,10 @@ GRADUS_INLINE void convolve_row(const G& g, std::int64_t row, std::int64_t first
   edge(end, last);
 }
 
-// Where extents are not known and numbers are registers, tiles run along lines (cpu/window_lines.hpp).
+// Where extents are not known and numbers are registers, tiles are those of cpu/window_product.hpp or
+// cpu/window_lines.hpp.
 template <class T, class A, class G>
-inline constexpr bool runs_along_lines = pack<T, A>::width > 1 && !G::known;
+inline constexpr bool takes_tiles = pack<T, A>::width > 1 && !G::known;
 
 }  // namespace detail
 
@@ -79,23 +81,45 @@ struct op_kernel<&cards::conv2d> {
       if constexpr (detail::may_be_pointwise<T, A, detail::windows<S>>)
         if (detail::is_pointwise(g))
           return detail::pointwise_conv<T, A>::forward(g, mine, at<T>(a, 0), at<const T>(a, 1), at<const T>(a, 2));
-      detail::in_registers<A, T, detail::known_windows<detail::windows<S>>::out>(
-          g.out, [&]<class N, int Registers, int Last>(std::int64_t c, std::size_t some) {
-            if constexpr (detail::runs_along_lines<T, A, detail::windows<S>>)
-              lines<N, Registers, Last>(g, mine, c, some, at<T>(a, 0), at<const T>(a, 1), at<const T>(a, 2));
-            else
+      if constexpr (detail::takes_tiles<T, A, detail::windows<S>>)
+        in_tiles<A>(g, mine, at<T>(a, 0), at<const T>(a, 1), at<const T>(a, 2));
+      else
+        detail::in_registers<A, T, detail::known_windows<detail::windows<S>>::out>(
+            g.out, [&]<class N, int Registers, int Last>(std::int64_t c, std::size_t some) {
               for (std::int64_t row = mine.first; row < mine.last; ++row)
-                one_row<N, Registers, Last>(g, row, c, some, at<T>(a, 0), at<const T>(a, 1), at<const T>(a, 2));
-          });
+                detail::convolve_row<N, Registers, Last, false>(g, row, 0, g.ow, c, some,
+                                                                at<T>(a, 0) + row * g.ow * g.out + c, g.out,
+                                                                at<const T>(a, 1), at<const T>(a, 2));
+            });
     });
   }
 
 private:
-  template <class N, int Registers, int Last, class G, class T>
-  static void one_row(const G& g, std::int64_t row, std::int64_t c, std::size_t some, T* y, const T* x,
-                      const T* filters) {
-    detail::convolve_row<N, Registers, Last, false>(g, row, 0, g.ow, c, some, y + row * g.ow * g.out + c, g.out, x,
-                                                    filters);
+  template <class A, class G, class T>
+  static void in_tiles(const G& g, index_range rows, T* y, const T* x, const T* filters) {
+    using product = detail::window_product<T, A>;
+    const typename product::problem p{.x = x,
+                                      .filters = filters,
+                                      .y = y,
+                                      .kh = g.kh,
+                                      .kw = g.kw,
+                                      .depth = g.in,
+                                      .channels = g.out,
+                                      .down_step = 1,
+                                      .across_step = 1,
+                                      .line = g.w * g.in,
+                                      .pixel = g.in,
+                                      .filter_row = g.kw * g.in * g.out,
+                                      .filter = g.in * g.out,
+                                      .filter_pitch = g.out,
+                                      .from = {g.h, g.w, g.in},
+                                      .to = {g.oh, g.ow, g.out}};
+    const detail::places_axis down{g.oh, g.kh, g.sh, g.above, g.h}, across{g.ow, g.kw, g.sw, g.left, g.w};
+    if (product::takes(p) && product::is_deep(p, (rows.last - rows.first) * g.ow))
+      return product::run(p, down, across, rows.first, rows.last);
+    detail::in_registers<A, T, 0>(g.out, [&]<class N, int Registers, int Last>(std::int64_t c, std::size_t some) {
+      lines<N, Registers, Last>(g, rows, c, some, y, x, filters);
+    });
   }
   template <class N, int Registers, int Last, class G, class T>
   [[gnu::noinline]] static void lines(const G& g, index_range rows, std::int64_t c, std::size_t some, T* y, const T* x,
@@ -150,14 +174,15 @@ private:
   template <class A, class T, class S, class G>
   static void gather(const S& s, const G& g, std::byte* const* a) {
     const index_range mine = s.share(g.images * g.h);
-    detail::in_registers<A, T, detail::known_windows<G>::in>(g.in, [&]<class N, int Registers, int Last>(
-                                                                       std::int64_t c, std::size_t some) {
-      if constexpr (detail::runs_along_lines<T, A, G>)
-        return gather_lines<N, Registers, Last>(g, mine, c, some, at<T>(a, 0), at<const T>(a, 1), at<const T>(a, 2));
-      for (std::int64_t row = mine.first; row < mine.last; ++row)
-        for (std::int64_t w = 0; w < g.w && w < g.sw; ++w)
-          gather_row<N, Registers, Last>(g, row, w, c, some, at<T>(a, 0), at<const T>(a, 1), at<const T>(a, 2));
-    });
+    if constexpr (detail::takes_tiles<T, A, G>)
+      in_tiles<A>(g, mine, at<T>(a, 0), at<const T>(a, 1), at<const T>(a, 2));
+    else
+      detail::in_registers<A, T, detail::known_windows<G>::in>(
+          g.in, [&]<class N, int Registers, int Last>(std::int64_t c, std::size_t some) {
+            for (std::int64_t row = mine.first; row < mine.last; ++row)
+              for (std::int64_t w = 0; w < g.w && w < g.sw; ++w)
+                gather_row<N, Registers, Last>(g, row, w, c, some, at<T>(a, 0), at<const T>(a, 1), at<const T>(a, 2));
+          });
   }
   // The gradients of pixels w, w + sw, w + 2 sw ... of a row sum over the same columns of the filters: first, first +
   // sw, ... The window at place `nearest` has pixel w in its column `first`.
@@ -189,6 +214,31 @@ private:
     for (std::int64_t i = whole.last; i < pixels; ++i) tile.template operator()<1>(i, 0);
   }
 
+  template <class A, class G, class T>
+  static void in_tiles(const G& g, index_range rows, T* dx, const T* filters, const T* dy) {
+    using product = detail::window_product<T, A>;
+    const typename product::problem p{.x = dy,
+                                      .filters = filters,
+                                      .y = dx,
+                                      .kh = g.kh,
+                                      .kw = g.kw,
+                                      .depth = g.out,
+                                      .channels = g.in,
+                                      .down_step = g.sh,
+                                      .across_step = g.sw,
+                                      .line = -g.ow * g.out,
+                                      .pixel = -g.out,
+                                      .filter_row = g.out * g.kw * g.in,
+                                      .filter = g.in,
+                                      .filter_pitch = g.kw * g.in,
+                                      .from = {g.oh, g.ow, g.out},
+                                      .to = {g.h, g.w, g.in}};
+    const detail::pixels_axis down{g.oh, g.kh, g.sh, g.above, g.h}, across{g.ow, g.kw, g.sw, g.left, g.w};
+    if (product::takes(p)) return product::run(p, down, across, rows.first, rows.last);
+    detail::in_registers<A, T, 0, 1>(g.in, [&]<class N, int Registers, int Last>(std::int64_t c, std::size_t some) {
+      gather_lines<N, Registers, Last>(g, rows, c, some, dx, filters, dy);
+    });
+  }
   template <class N, int Registers, int Last, class G, class T>
   [[gnu::noinline]] static void gather_lines(const G& g, index_range rows, std::int64_t c, std::size_t some, T* dx,
                                              const T* filters, const T* dy) {
@@ -257,7 +307,7 @@ private:
         whole.first, whole.last, [&]<int Rows>(std::int64_t ow, std::int64_t skip) {
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wsign-conversion"  // g++ 12 crashes on a cast here
-          T rows[Rows * pitch];
+          alignas(N::width * sizeof(T)) T rows[Rows * pitch];
 #pragma GCC diagnostic pop
           for (std::int64_t r = 0; r < Rows; ++r)
             N(T(0)).store(rows + r * pitch), N(T(0)).store(rows + r * pitch + width + run);

@@ -294,12 +294,14 @@ private:
       for (std::int64_t oh = 0; oh < g.oh; ++oh) {
         const std::int64_t top = oh * g.sh - g.above;
         const visible down(top, g.kh, g.h);
+        std::uint32_t which = 0;
+        for (std::int64_t r = 0; r < Rows; ++r)
+          if (tap + r >= down.first * run && tap + r < down.last * run) which |= std::uint32_t{1} << r;
         dy.row(g, oh).template places<N, Registers>(
             g, 0, g.ow, some,
             [&](std::int64_t place, const T* up, std::int64_t pitch, std::int64_t count)
                 __attribute__((always_inline)) {
-                  sums.add_at(copy, top * line + place * step, places, step, up, pitch, count, down.first * run - tap,
-                              down.last * run - tap);
+                  sums.add_at(copy, top * line + place * step, places, step, up, pitch, count, which);
                 });
       }
       sums.accumulate(df + tap * g.out, g.out, skip);

@@ -31,6 +31,9 @@ struct window_run {
 struct places_axis {
   std::int64_t n, k, stride, before, extent;
 
+  // Returns where a run's first position has its tap 0.
+  static constexpr std::int64_t origin(const window_run& r) { return r.place - r.tap; }
+  static constexpr std::int64_t tap_step() { return 1; }
   // Calls f for runs that have all positions.
   template <class F>
   GRADUS_INLINE void each_run(F f) const {
@@ -48,6 +51,9 @@ struct places_axis {
 struct pixels_axis {
   std::int64_t n, k, stride, before, extent;
 
+  // Returns where a run's first position would have its tap 0 if it saw that one.
+  constexpr std::int64_t origin(const window_run& r) const { return r.place + r.tap / stride; }
+  constexpr std::int64_t tap_step() const { return stride; }
   template <class F>
   GRADUS_INLINE void each_run(F f) const {
     for (std::int64_t phase = 0; phase < stride && phase < extent; ++phase) {

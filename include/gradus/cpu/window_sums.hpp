@@ -26,8 +26,9 @@ constexpr int window_rows(int registers) { return tile_rows(registers); }
 #endif
 
 // The template argument Last says how many lanes of a tile's last register count: all (whole_register), a positive
-// number, or as many as its argument says at run time (some_of_register).
-inline constexpr int whole_register = 0, some_of_register = -1;
+// number, or as many as its argument says at run time (some_of_register); where the other operand is padded with
+// numbers that may be read, only what is stored has to be cut (some_are_stored).
+inline constexpr int whole_register = 0, some_of_register = -1, some_are_stored = -2;
 
 // This holds Rows x Registers sums. add(x, row, step, y, y_stride, steps) adds x[r * row + p * step] * y[p * y_stride +
 // q] over p.
@@ -35,6 +36,8 @@ template <class N, int Rows, int Registers, int Last>
 struct sums_of_rows {
   using T = typename N::value_type;
   static constexpr auto width = static_cast<std::int64_t>(N::width);
+
+  static constexpr std::uint32_t all_rows = (std::uint32_t{1} << Rows) - 1;
 
   N sums[static_cast<std::size_t>(Rows * Registers)];
   std::size_t some;
@@ -50,15 +53,15 @@ struct sums_of_rows {
   GRADUS_INLINE void add_close(const T* x, std::int64_t step, const T* y, std::int64_t y_stride, std::int64_t steps) {
     for (std::int64_t p = 0; p < steps; ++p) add_one(x + p * step, y + p * y_stride, row_places{});
   }
-  // Does the same for rows that lie at x[from + places[r]]; rows before `first` and from `last` on are left out.
+  // Does the same for rows that lie at x[from + places[r]]; rows whose bit in `which` is 0 are left out.
   GRADUS_INLINE void add_at(const T* x, std::int64_t from, const std::int64_t* places, std::int64_t step, const T* y,
-                            std::int64_t y_stride, std::int64_t steps, std::int64_t first, std::int64_t last) {
-    if (first <= 0 && last >= Rows)
+                            std::int64_t y_stride, std::int64_t steps, std::uint32_t which) {
+    if (which == all_rows)
       for (std::int64_t p = 0; p < steps; ++p)
-        add_places<true>(x + (from + p * step), places, y + p * y_stride, first, last, row_places{});
+        add_places<true>(x + (from + p * step), places, y + p * y_stride, which, row_places{});
     else
       for (std::int64_t p = 0; p < steps; ++p)
-        add_places<false>(x + (from + p * step), places, y + p * y_stride, first, last, row_places{});
+        add_places<false>(x + (from + p * step), places, y + p * y_stride, which, row_places{});
   }
   // Does the same for rows that are the image values under the taps of a filter, from tap First on: each line of the
   // filter has Run taps, lines of the image are Line numbers apart, and taps in lines outside `down` are left out.
@@ -77,6 +80,14 @@ struct sums_of_rows {
   GRADUS_INLINE void store(T* to, std::int64_t stride) const {
     each_row([&](int r, const N* v) __attribute__((always_inline)) { write(v, to + r * stride, register_places{}); });
   }
+  // Does the same for rows that lie at to[places[r]]; load_at() reads them again.
+  GRADUS_INLINE void store_at(T* to, const std::int64_t* places) const {
+    each_row([&](int r, const N* v) __attribute__((always_inline)) { write(v, to + places[r], register_places{}); });
+  }
+  GRADUS_INLINE void load_at(const T* from, const std::int64_t* places) {
+    each_row([&](int r, const N* v)
+                 __attribute__((always_inline)) { load(sums + (v - sums), from + places[r], register_places{}); });
+  }
   // Adds the sums to `to`, for rows from `skip` on.
   GRADUS_INLINE void accumulate(T* to, std::int64_t stride, std::int64_t skip) const {
     each_row([&](int r, const N* v) __attribute__((always_inline)) {
@@ -90,7 +101,7 @@ private:
   using register_places = std::make_integer_sequence<int, Registers>;
 
   GRADUS_INLINE std::size_t last() const {
-    return Last == whole_register ? N::width : Last == some_of_register ? some : static_cast<std::size_t>(Last);
+    return Last == whole_register ? N::width : Last < 0 ? some : static_cast<std::size_t>(Last);
   }
   template <class F>
   GRADUS_INLINE void each_row(F f) const {
@@ -106,7 +117,7 @@ private:
     (std::make_integer_sequence<int, Rows * Registers>{});
   }
   GRADUS_INLINE void read(N* v, const T* y) const {
-    if constexpr (Last == whole_register)
+    if constexpr (Last == whole_register || Last == some_are_stored)
       memory::read(v, y, register_places{});
     else
       memory::read_part(v, y, last(), register_places{});
@@ -130,13 +141,12 @@ private:
     (memory::multiply_add(sums + R * Registers, N(x[R]), v, register_places{}), ...);
   }
   template <bool All, int... R>
-  GRADUS_INLINE void add_places(const T* x, const std::int64_t* places, const T* y, std::int64_t first,
-                                std::int64_t last_row, std::integer_sequence<int, R...>) {
+  GRADUS_INLINE void add_places(const T* x, const std::int64_t* places, const T* y, std::uint32_t which,
+                                std::integer_sequence<int, R...>) {
     N v[static_cast<std::size_t>(Registers)];
     read(v, y);
-    ((All || (R >= first && R < last_row)
-          ? memory::multiply_add(sums + R * Registers, N(x[places[R]]), v, register_places{})
-          : void()),
+    ((All || (which >> R & 1u) != 0 ? memory::multiply_add(sums + R * Registers, N(x[places[R]]), v, register_places{})
+                                    : void()),
      ...);
   }
   template <std::int64_t Run, std::int64_t Line, int First, bool All, int... R>
@@ -154,6 +164,10 @@ private:
   template <int... Q>
   GRADUS_INLINE void write(const N* v, T* to, std::integer_sequence<int, Q...>) const {
     (store_run(v[Q], to + Q * width, Q + 1 < Registers ? N::width : last()), ...);
+  }
+  template <int... Q>
+  GRADUS_INLINE void load(N* v, const T* from, std::integer_sequence<int, Q...>) const {
+    ((v[Q] = load_run<N>(from + Q * width, Q + 1 < Registers ? N::width : last())), ...);
   }
   template <int... Q>
   GRADUS_INLINE void add_to(const N* v, T* to, std::integer_sequence<int, Q...>) const {
@@ -181,18 +195,18 @@ GRADUS_INLINE void add_overlapping(const T* rows, std::int64_t pitch, std::int64
 }
 
 // Calls f(c, some) with a number type, a count of registers and what of the last counts (Last), for runs of n channels.
-// Where n is a constant (not 0), what it does not need is not compiled.
-template <class A, class T, std::int64_t Constant, class F>
+// Where n is a constant (not 0), what it does not need is not compiled. At most Widest registers are taken.
+template <class A, class T, std::int64_t Constant, int Widest = tile_registers, class F>
 GRADUS_INLINE void in_registers(std::int64_t n, F f) {
   using N = pack<T, A>;
   constexpr auto w = static_cast<std::int64_t>(N::width);
   constexpr bool parts = reads_parts<N> && N::width > 1;
-  constexpr std::int64_t wide = tile_registers * w, rest = Constant % wide, pairs = tile_registers > 2 ? 2 * w : wide;
+  constexpr std::int64_t wide = Widest * w, rest = Constant % wide, pairs = Widest > 2 ? 2 * w : wide;
   constexpr int part = Constant == 0 ? some_of_register : static_cast<int>(rest % w);
   std::int64_t c = 0;
   if constexpr (Constant == 0 || Constant >= wide)
-    for (; c + wide <= n; c += wide) f.template operator()<N, tile_registers, whole_register>(c, N::width);
-  if constexpr (tile_registers > 2 && rest >= pairs)
+    for (; c + wide <= n; c += wide) f.template operator()<N, Widest, whole_register>(c, N::width);
+  if constexpr (Widest > 2 && rest >= pairs)
     for (; c + pairs <= n; c += pairs) f.template operator()<N, 2, whole_register>(c, N::width);
   if constexpr (parts && rest % pairs > w) {
     f.template operator()<N, 2, part>(c, static_cast<std::size_t>(part));
