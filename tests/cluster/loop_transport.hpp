@@ -33,6 +33,8 @@ struct hub {
 
   // The process of this name dies: nobody hears of it any more.
   void cut(const std::string& name);
+  // The connections of the process of this name break, and it makes them again.
+  void connect_again(const std::string& name);
 };
 
 class loop_transport final : public detail::transport {
@@ -179,6 +181,23 @@ inline void hub::cut(const std::string& name) {
       if (t->name() == name) found.push_back(t);
   }
   for (loop_transport* t : found) t->close(0);
+}
+
+inline void hub::connect_again(const std::string& name) {
+  const std::lock_guard calls(loop_transport::hub_mutex());
+  std::vector<loop_transport*> found;
+  {
+    const std::lock_guard lock(mutex);
+    for (loop_transport* t : all)
+      if (t->name() == name) found.push_back(t);
+  }
+  for (loop_transport* t : found) {
+    {
+      const std::lock_guard lock(t->mutex_);
+      t->links_.clear();
+    }
+    t->try_again();
+  }
 }
 
 // The policy.

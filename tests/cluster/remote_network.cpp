@@ -695,6 +695,39 @@ TEST_CASE("whose cluster differs is refused, and both are shown") {
   serving.join();
 }
 
+// A machine that was given up, and its replacement, may both live: then the later process has the place, and the
+// earlier one ends with an error, in place of both taking it from each other for ever.
+TEST_CASE("of two processes of one task the one that came first is refused when it connects again") {
+  const points data;
+  const cluster_spec all{{"ps", {"p0"}}, {"worker", {"w0", "w1"}}};  // the other one is never there
+  hub h;
+  server ps(looped{&h, "p"}, server_def{.cluster = all, .job_name = "ps", .task_index = 0});
+  std::thread serving([&] { ps.join(); });
+  const auto train_part = [&](const char* process, int steps, const auto& before_a_batch) {
+    const server here(looped{&h, process}, server_def{.cluster = all, .job_name = "worker", .task_index = 0});
+    auto t =
+        make_trainer<cluster_models::mlp>(connected{here}, asynchronous{}, adam{}, run_config{.tf_random_seed = 7});
+    t.train(data.batches(12).map([&](auto b) {
+      before_a_batch();
+      return b;
+    }),
+            {.max_steps = steps});
+  };
+  int begun = 0;
+  const auto said = message_of(status::aborted, [&] {
+    train_part("first", 100, [&] {
+      if (++begun != 3) return;
+      train_part("second", 6, [] {});
+      h.connect_again("first");
+    });
+  });
+  CHECK(begun < 6);
+  CHECK(says(said, "ps 0 at p0 refuses worker 0: another process has come as worker 0 since this one did"));
+  CHECK(says(said, "end one of the two"));
+  ps.stop();
+  serving.join();
+}
+
 namespace {
 struct crash : std::runtime_error {
   crash() : std::runtime_error("crash") {}
@@ -1150,8 +1183,13 @@ TEST_CASE("a worker that has done its part waits for another as long as that one
       }),
               {.max_steps = steps});
     };
-    // Its patience is 20 times as long as the time between two of these messages.
-    const auto w0 = task("worker", 0, {.retry = 5 * detail::one_millisecond, .connect_secs = 0.1});
+    // It waits for 20 times the time between two of these messages before it gives up, and reports long before.
+    std::vector<std::string> reports;
+    const auto w0 = task("worker", 0,
+                         {.retry = 5 * detail::one_millisecond,
+                          .patience = 10 * detail::one_millisecond,
+                          .log = [&](std::string_view line) { reports.emplace_back(line); },
+                          .connect_secs = 0.1});
     std::thread second;
     std::atomic<bool> has_begun = false;
     if (is_there)
@@ -1171,9 +1209,14 @@ TEST_CASE("a worker that has done its part waits for another as long as that one
     });
     if (is_there)
       w0->finish();
-    else
-      CHECK(
-          says(message_of(status::deadline_exceeded, [&] { w0->finish(); }), "worker 0 has done its part, and waited"));
+    else {
+      const std::string said = message_of(status::deadline_exceeded, [&] { w0->finish(); });
+      CHECK(says(said, "worker 0 has done its part, and waited"));
+      CHECK(says(said, "start again those that are not there: worker 1 at w1 has not been heard of"));
+      REQUIRE(!reports.empty());
+      CHECK(says(reports[0], "worker 0 has done its part, and has waited for the others for "));
+      CHECK(says(reports[0], "; its parameter servers are connected: worker 1 at w1 has not been heard of"));
+    }
     CHECK(leaves >= (is_there ? 100 : 2));
     if (second.joinable()) second.join();
     p0->stop();

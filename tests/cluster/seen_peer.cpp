@@ -18,6 +18,22 @@ TEST_CASE("a process that says hello is met, and the one before it is told") {
   CHECK(p.boot == 9);
 }
 
+TEST_CASE("a process that another has taken the place of is known, also behind fifteen others") {
+  seen_peer p;
+  p.meet(7, 0);
+  CHECK_FALSE(p.was_replaced(7));
+  for (std::uint64_t boot = 8; boot < 24; ++boot) {
+    CHECK_FALSE(p.was_replaced(boot));
+    p.meet(boot, 0);
+    CHECK((p.was_replaced(7) && p.was_replaced(boot - 1) && !p.was_replaced(boot)));
+  }
+  p.meet(23, 1);
+  CHECK(p.was_replaced(7));
+  p.meet(24, 1);
+  CHECK_FALSE(p.was_replaced(7));  // the list ends somewhere
+  CHECK(p.was_replaced(8));
+}
+
 TEST_CASE("a member is not heard of, alive, silent or has left, and who asks is alive") {
   const cluster_nodes here(
       {.cluster = {{"worker", {"w0", "w1", "w2", "w3", "w4"}}}, .job_name = "worker", .task_index = 1});

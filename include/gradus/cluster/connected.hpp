@@ -138,7 +138,7 @@ private:
         for (const auto& s : Policy::settings())
           if (const auto x = s.value(p)) all.emplace_back(text("policy ", number, ", ", s.name), text(*x));
       all.emplace_back(text("policy ", number, ", whole"),
-                       text(detail::show_plain(p), " of ", detail::name_of_type<Policy>()));
+                       text(detail::show_plain(p), " of ", detail::type_in_words<Policy>()));
       ++number;
     }
     if constexpr (detail::of_update<Policy>) {
@@ -146,7 +146,7 @@ private:
         detail::bytes_out out(t.policies);
         detail::put_plain(out, p);
       } else if (t.cannot_be_sent.empty()) {
-        t.cannot_be_sent = detail::name_of_type<Policy>();
+        t.cannot_be_sent = detail::type_in_words<Policy>();
       }
     }
   }

@@ -279,7 +279,9 @@ GRADUS_BODY bool remote_network::another_trains() {
 }
 GRADUS_BODY void remote_network::finish() {
   std::unique_lock lock(mutex_);
-  nanos since = now();  // when it was last known that another worker trains
+  const nanos begun = now();
+  nanos since = begun;  // when it was last known that another worker trains
+  nanos next_report = o_.patience;
   while (!ended_ && incarnation_ != 0) {
     const std::uint64_t joined = incarnation_;
     lock.unlock();
@@ -289,16 +291,24 @@ GRADUS_BODY void remote_network::finish() {
     }
     lock.lock();
     changed_.wait_for(lock, static_cast<double>(o_.retry) / 1e9, [&] { return ended_; });
+    if (!ended_ && now() - begun >= next_report) {
+      lock.unlock();
+      report(text(nodes_.task, " has done its part, and has waited for the others for ", secs_since(begun), " s"));
+      next_report *= 2;
+      lock.lock();
+    }
     const double waited = static_cast<double>(now() - since) / 1e9;
     if (ended_ || waited < o_.connect_secs) continue;
     lock.unlock();
     const bool goes_on = another_trains();
+    const std::string absent = goes_on ? std::string() : absent_workers();
     lock.lock();
     if (goes_on)
       since = now();
     else if (!ended_)
-      raise(status::deadline_exceeded, text(nodes_.task, " has done its part, and waited for the others for ", waited,
-                                            " s; see what they do, and start again those that are not there"));
+      raise(status::deadline_exceeded,
+            text(nodes_.task, " has done its part, and waited for the others for ", waited,
+                 " s; see what they do, and start again those that are not there: ", absent));
   }
   if (!why_.empty())
     raise(status::aborted, text(nodes_.task, " has done its part, and the cluster was lost before all had: ", why_));
@@ -389,6 +399,13 @@ GRADUS_BODY transport_greeting remote_network::greeted(std::span<const std::byte
   if (transport_greeting answer; port_of_sessions_.greets(hello, from, nodes_.task, answer)) return answer;
   const task_hello h = read_hello(hello);
   check_hello(h, from, nodes_);
+  {
+    const std::lock_guard lock(mutex_);
+    if (peers_[h.node].was_replaced(h.boot))
+      raise(status::failed_precondition, text("another process has come as ", h.task,
+                                              " since this one did, and has its place; end one of the two, and "
+                                              "start each task once"));
+  }
   if (h.node >= shape_.shards) program_.offer(program_of(h), h.task);
   see_boot(h.node, h.boot);
   const std::lock_guard lock(mutex_);

@@ -3,6 +3,7 @@
 #pragma once
 #include "../base/build.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -16,11 +17,21 @@ struct seen_peer {
   std::uint64_t boot = 0;  // the number of its process; 0: no message of it has come
   double heard = 0;        // the time of its last message, on the monotonic clock
   bool has_left = false;
+  std::vector<std::uint64_t> replaced = {};  // the numbers of its last processes before this one
 
   // To be called for its hello. Returns the number of its process before; 0 if there was none.
   std::uint64_t meet(std::uint64_t its_boot, double now) {
     heard = now;
+    if (boot != 0 && boot != its_boot) {
+      if (replaced.size() == 16) replaced.erase(replaced.begin());
+      replaced.push_back(boot);
+    }
     return std::exchange(boot, its_boot);
+  }
+  // Returns whether another process of this task has said hello since that one did. If both live, only the later one
+  // can be let in: each would take the other's place again and again, and the task would compute batches twice.
+  bool was_replaced(std::uint64_t its_boot) const {
+    return std::find(replaced.begin(), replaced.end(), its_boot) != replaced.end();
   }
 };
 

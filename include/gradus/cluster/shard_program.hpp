@@ -82,6 +82,15 @@ constexpr std::string_view name_of_type() {
 #endif
 }
 
+// Returns the part of it that is the type's own name, for messages.
+template <class T>
+constexpr std::string_view type_in_words() {
+  std::string_view all = name_of_type<T>();
+  if (const auto from = all.find("T = "); from != all.npos) all.remove_prefix(from + 4);
+  const auto end = all.rfind("; std::string_view = ");  // g++ explains its own return type behind the name
+  return all.substr(0, end != all.npos ? end : all.rfind(']'));
+}
+
 // The policies that an update is composed of.
 template <class Update>
 struct policies_of_update;
