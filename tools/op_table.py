@@ -52,7 +52,7 @@ def functions(text):
                 comment.append(said)
             i += 1
             continue
-        if found := re.match(rf"(?:constexpr|inline) {results} (\w+)\(", line):
+        if found := re.match(rf"(?:GRADUS_RARE )?(?:constexpr|inline) {results} (\w+)\(", line):
             whole, start = line, i
             while not re.search(r"\)\s*(\{|requires|;)", whole):
                 i += 1

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #if defined(__cpp_exceptions)
 #include <stdexcept>
 #endif
@@ -161,12 +162,41 @@ struct short_text {
 [[noreturn, gnu::cold]] void raise_joined(status kind, const message_piece* list, std::size_t n);
 }  // namespace detail
 
+namespace detail {
+// The type in which `text` passes an argument on. The types of two literals differ if their lengths do; here there is
+// one for all literals, one for all other strings, and one for all whole numbers of a sign. So sentences of the same
+// form share a function.
+template <class T>
+struct passed_piece {
+  using type = const T&;
+};
+template <std::size_t N>
+struct passed_piece<char[N]> {
+  using type = const char*;
+};
+template <class T>
+  requires std::same_as<T, std::string> || std::same_as<T, std::string_view>
+struct passed_piece<T> {
+  using type = std::string_view;
+};
+template <std::integral T>
+  requires(!std::same_as<T, bool> && !std::same_as<T, char>)
+struct passed_piece<T> {
+  using type = std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>;
+};
+
+template <class... Passed>
+[[gnu::cold, gnu::noinline]] std::string text_of(Passed... pieces) {
+  const message_piece list[] = {message_piece(pieces)..., std::string_view()};  // never empty
+  return joined(list, sizeof...(Passed));
+}
+}  // namespace detail
+
 // Returns a message of pieces: text("expected ", n, " bytes, found ", m). Numbers are written in the shortest exact
 // form.
 template <class... Pieces>
-[[gnu::cold, gnu::noinline]] std::string text(const Pieces&... pieces) {
-  const detail::message_piece list[] = {detail::message_piece(pieces)..., std::string_view()};  // never empty
-  return detail::joined(list, sizeof...(Pieces));
+std::string text(const Pieces&... pieces) {
+  return detail::text_of<typename detail::passed_piece<Pieces>::type...>(pieces...);
 }
 
 // Does raise(kind, text(pieces...)). Without exceptions it needs no heap, and the message is cut after 255 characters.

@@ -1,6 +1,7 @@
 // The bodies of folder.hpp.
 #pragma once
 #include "../base/body.hpp"
+#include "../base/sort.hpp"
 #include "../codec/manifest.hpp"
 #include "folder.hpp"
 
@@ -58,7 +59,7 @@ GRADUS_BODY std::vector<std::string> by_step(const any_codec& c, const std::vect
   for (const auto& name : names)
     if (auto stem = stem_of(name, c.proof); stem && checkpoint_step(*stem) && !is_shard_of_several(*stem))
       stems.push_back(std::move(*stem));
-  std::sort(stems.begin(), stems.end(), [](const auto& a, const auto& b) {
+  sort_stably(stems, [](const auto& a, const auto& b) {
     return std::pair(checkpoint_step(a), a) > std::pair(checkpoint_step(b), b);
   });
   for (auto& stem : stems) stem += c.extension;

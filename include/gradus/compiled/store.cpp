@@ -6,6 +6,7 @@
 #include "../base/clock.ipp"
 #include "../base/error.ipp"
 #include "../base/partitioner.ipp"
+#include "../base/sort.ipp"
 #include "../base/state.ipp"
 #include "../base/tasks.ipp"
 #include "../store/any_file_system.ipp"

@@ -1,6 +1,11 @@
 // This header makes the CPU a device: it says which kernel runs an op. Code in run/ reaches it only as a template
 // argument.
 #pragma once
+#include "../base/build.hpp"
+
+#include <atomic>
+
+#include "../ops/needed_kernels.hpp"
 #include "arrange.hpp"
 #include "cached_attention.hpp"
 #include "conv.hpp"
@@ -30,6 +35,22 @@ struct ops {
 
 template <class Arithmetic>
 struct built_in_ops;
+
+namespace detail {
+template <const card*... Ops>
+constexpr bool holds_name(op_list<Ops...>, std::string_view name) {
+  constexpr std::string_view names[] = {Ops->name...};  // copies: the cards would bring all that they point to
+  for (const std::string_view n : names)
+    if (n == name) return true;
+  return false;
+}
+// Returns whether the kernel of this op comes with the function that adds the op (ops/needed_kernels.hpp).
+constexpr bool comes_by_use(std::string_view name) {
+  return GRADUS_KERNELS_BY_USE != 0 &&
+         (holds_name(conv_ops{}, name) || holds_name(depthwise_conv_ops{}, name) || holds_name(attention_ops{}, name) ||
+          holds_name(cached_attention_ops{}, name) || holds_name(layer_norm_ops{}, name));
+}
+}  // namespace detail
 
 // Arithmetic is `fast` unless given; `portable` gives the same bits on every machine. What an updater needs is
 // inherited.
@@ -127,14 +148,21 @@ struct cpu : sweeps<Arithmetic> {
       for (const entry& e : table<typename UserOps::list>::entries)
         if (e.op != nullptr && e.op == op) return e;
       if (const entry* e = built_in_ops<Arithmetic>::find(op)) return *e;
-      raise(status::unimplemented,
-            text("the interpreter has no kernel for ", op->name, "; give the session the policy ",
-                 op->frozen != nullptr || op->name == "Quantization"
-                     ? "frozen_ops<...>{} with the weights of every frozen layer of the graph (gradus/cpu/frozen.hpp)"
-                 : op->name == "HostCall"
-                     ? "ops<&host_op<&f>>{}; a function with a gradient needs its own card and that of each "
-                       "gradient: ops<&host_op<&f, &df>, &host_op<&df>>{}"
-                     : "ops<&your_card>{}"));
+      raise(
+          status::unimplemented,
+          text(
+              "the interpreter has no kernel for ", op->name,
+              detail::comes_by_use(op->name)
+                  ? "; include gradus/cpu/device.hpp in the file that adds it to the graph, by its function, or define "
+                    "GRADUS_KERNELS_BY_USE=0 for all files, or"
+                  : ";",
+              " give the session the policy ",
+              op->frozen != nullptr || op->name == "Quantization"
+                  ? "frozen_ops<...>{} with the weights of every frozen layer of the graph (gradus/cpu/frozen.hpp)"
+              : op->name == "HostCall"
+                  ? "ops<&host_op<&f>>{}; a function with a gradient needs its own card and that of each "
+                    "gradient: ops<&host_op<&f, &df>, &host_op<&df>>{}"
+                  : "ops<&your_card>{}"));
     }
     // Returns the card of an op by its name, or null if there is none.
     static const card* named(std::string_view name) {
@@ -149,6 +177,8 @@ struct cpu : sweeps<Arithmetic> {
 // costs to compile. gradus::compiled has them once (compiled/kernels.cpp). A program of many such files that does not
 // link it can have them in one file: define GRADUS_EXTERN_KERNELS everywhere, and write in that file
 //   template struct gradus::built_in_ops<gradus::fast>;
+// Without either, the kernels of some groups come with the functions that add their ops (ops/needed_kernels.hpp), and
+// `named` brings all of them, since a name that is read from a file may be that of any op.
 template <class Arithmetic>
 struct built_in_ops {
   using entry = typename cpu<Arithmetic>::entry;
@@ -158,25 +188,99 @@ struct built_in_ops {
 private:
   static std::span<const entry> all();
 };
+
+namespace detail {
+template <class Group>
+struct ops_of_group;
+template <>
+struct ops_of_group<convolution_kernels> {
+  using list = conv_ops;
+};
+template <>
+struct ops_of_group<depthwise_kernels> {
+  using list = depthwise_conv_ops;
+};
+template <>
+struct ops_of_group<attention_kernels> {
+  using list = attention_ops;
+};
+template <>
+struct ops_of_group<cached_attention_kernels> {
+  using list = cached_attention_ops;
+};
+template <>
+struct ops_of_group<layer_norm_kernels> {
+  using list = layer_norm_ops;
+};
+
+// Kernels of other arithmetics than `fast` are all in the table, in every program.
+template <class Arithmetic>
+inline constexpr bool kernels_by_use = GRADUS_KERNELS_BY_USE && std::is_same_v<Arithmetic, fast>;
+
+template <class... Groups>
+struct kernel_groups {
+  template <class Device, class... Lists>
+  using table = typename Device::template table<Lists..., typename ops_of_group<Groups>::list...>;
+
+#if GRADUS_KERNELS_BY_USE
+  using entry = cpu<fast>::entry;
+  // The kernels of a group, which end with an empty entry, once the program has added one of its ops to a graph.
+  template <class Group>
+  static inline constinit std::atomic<const entry*> shown{nullptr};
+
+  template <class Is>
+  static const entry* first_of(Is is) {
+    const entry* const groups[] = {shown<Groups>.load(std::memory_order_relaxed)...};
+    for (const entry* e : groups)
+      for (; e != nullptr && e->op != nullptr; ++e)
+        if (is(*e->op)) return e;
+    return nullptr;
+  }
+  static void show_all() { (show_kernels<Groups>(), ...); }
+#endif
+};
+using built_in_groups = kernel_groups<convolution_kernels, depthwise_kernels, attention_kernels,
+                                      cached_attention_kernels, layer_norm_kernels>;
+
+#if GRADUS_KERNELS_BY_USE
+template <class Group>
+void show_kernels() {
+  using table = cpu<fast>::table<typename ops_of_group<Group>::list>;
+  built_in_groups::shown<Group>.store(table::entries, std::memory_order_relaxed);
+}
+#endif
+}  // namespace detail
+
 template <class Arithmetic>
 std::span<const typename cpu<Arithmetic>::entry> built_in_ops<Arithmetic>::all() {
+  using groups =
+      std::conditional_t<detail::kernels_by_use<Arithmetic>, detail::kernel_groups<>, detail::built_in_groups>;
   using table =
-      typename cpu<Arithmetic>::template table<elementwise_ops, matmul_ops, reduce_ops, softmax_ops, state_ops,
-                                               arrange_ops, gather_ops, conv_ops, depthwise_conv_ops, random_ops,
-                                               precision_ops, host_ops, fused_ops, attention_ops, cached_attention_ops,
-                                               layer_norm_ops>;
+      typename groups::template table<cpu<Arithmetic>, elementwise_ops, matmul_ops, reduce_ops, softmax_ops, state_ops,
+                                      arrange_ops, gather_ops, random_ops, precision_ops, host_ops, fused_ops>;
   return table::entries;
 }
 template <class Arithmetic>
 const typename cpu<Arithmetic>::entry* built_in_ops<Arithmetic>::find(const card* op) {
   for (const entry& e : all())
     if (e.op != nullptr && e.op == op) return &e;
+#if GRADUS_KERNELS_BY_USE
+  if constexpr (detail::kernels_by_use<Arithmetic>)
+    return detail::built_in_groups::first_of([op](const card& c) { return &c == op; });
+#endif
   return nullptr;
 }
 template <class Arithmetic>
 const card* built_in_ops<Arithmetic>::named(std::string_view name) {
   for (const entry& e : all())
     if (e.op != nullptr && e.op->name == name) return e.op;
+#if GRADUS_KERNELS_BY_USE
+  if constexpr (detail::kernels_by_use<Arithmetic>) {
+    detail::built_in_groups::show_all();
+    const entry* const found = detail::built_in_groups::first_of([name](const card& c) { return c.name == name; });
+    if (found != nullptr) return found->op;
+  }
+#endif
   return nullptr;
 }
 #if defined(GRADUS_EXTERN_KERNELS) || defined(GRADUS_COMPILED)

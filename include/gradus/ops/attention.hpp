@@ -1,6 +1,7 @@
 // This header has attention of a sequence to itself, from queries, keys and values that lie side by side. It takes two
 // ops forward and one backward, in place of some twenty that transpose, slice, mask and pad.
 #pragma once
+#include "needed_kernels.hpp"
 #include "reduce.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
@@ -59,7 +60,8 @@ struct self_attention_options {
 // Returns, for each head, softmax(q k^T / sqrt(width / heads)) v (Vaswani et al. 2017, arXiv:1706.03762), [n, time,
 // width]. packed [n, time, 3 width] holds the queries, keys and values of every head side by side, with width / heads
 // numbers to a head, at most 128. The dtype is float32 or float64. There is no second derivative.
-constexpr value self_attention(value packed, const self_attention_options& o = {}) {
+GRADUS_RARE constexpr value self_attention(value packed, const self_attention_options& o = {}) {
+  detail::need_kernels<detail::attention_kernels>();
   const detail::attention_attr a{o.heads, o.causal ? 1 : 0};
   const value weights = packed.g->add_with(cards::attention_weights, {packed}, a);
   return packed.g->add_with(cards::attention_mix, {weights, packed}, a);

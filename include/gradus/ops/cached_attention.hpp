@@ -3,6 +3,7 @@
 #pragma once
 #include "attention.hpp"
 #include "gather.hpp"
+#include "needed_kernels.hpp"
 #include "state.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
@@ -68,7 +69,8 @@ struct cached_attention_options {
 // the positions from p on, so 0 begins a new sequence. The cache is a local variable of zeros, "<name>" [sequences, 2,
 // width, time]: each seat of a predictor has its own, and so has a session. A run raises invalid_argument for a
 // position outside [0, time) and for a batch other than `sequences`. There is no gradient.
-constexpr value cached_attention(value packed, value position, const cached_attention_options& o) {
+GRADUS_RARE constexpr value cached_attention(value packed, value position, const cached_attention_options& o) {
+  detail::need_kernels<detail::cached_attention_kernels>();
   graph& g = *packed.g;
   const shape s = packed.dims();
   if (s.rank != 3 || s[2] <= 0 || s[2] % 3 != 0 || o.time <= 0 || o.sequences <= 0) {

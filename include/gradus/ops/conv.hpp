@@ -2,6 +2,7 @@
 // out] (HWIO).
 #pragma once
 #include "arrange.hpp"
+#include "needed_kernels.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
 
@@ -155,7 +156,8 @@ constexpr window_attr window_of(const shape& filters, const window_options& o) {
 }  // namespace detail
 // Returns [n, oh, ow, out] from images [n, h, w, in] and filters [kh, kw, in, out]. It is a correlation, as everywhere
 // in this field: the filters are not mirrored. The dtype is float32 or float64.
-constexpr value conv2d(value images, value filters, const window_options& o = {}) {
+GRADUS_RARE constexpr value conv2d(value images, value filters, const window_options& o = {}) {
+  detail::need_kernels<detail::convolution_kernels>();
   return images.g->add_with(cards::conv2d, {images, filters}, detail::window_of(filters.dims(), o));
 }
 
@@ -165,16 +167,21 @@ struct pool_options {
   gradus::padding padding = gradus::padding::valid;
 };
 namespace detail {
-constexpr value pool(const card& op, value x, const pool_options& o) {
+GRADUS_RARE constexpr value pool(const card& op, value x, const pool_options& o) {
+  need_kernels<convolution_kernels>();
   const int sh = o.strides.height, sw = o.strides.width, kh = o.pool_size.height, kw = o.pool_size.width;
   return x.g->add_with(op, {x},
                        window_attr{kh, kw, sh != 0 ? sh : kh, sw != 0 ? sw : kw, o.padding == padding::same, 0, 0});
 }
 }  // namespace detail
 // Returns the largest number of each window and channel; the gradient goes to the first that is largest.
-constexpr value max_pool(value images, const pool_options& o = {}) { return detail::pool(cards::max_pool, images, o); }
+GRADUS_RARE constexpr value max_pool(value images, const pool_options& o = {}) {
+  return detail::pool(cards::max_pool, images, o);
+}
 // Returns the mean of each window and channel over the places inside the image: padding does not count.
-constexpr value avg_pool(value images, const pool_options& o = {}) { return detail::pool(cards::avg_pool, images, o); }
+GRADUS_RARE constexpr value avg_pool(value images, const pool_options& o = {}) {
+  return detail::pool(cards::avg_pool, images, o);
+}
 
 namespace detail {
 constexpr window_attr seen(window_attr a, const shape& image) {

@@ -6,6 +6,7 @@
 // which this library does not have.
 #pragma once
 #include "conv.hpp"
+#include "needed_kernels.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
 
@@ -79,7 +80,8 @@ inline constexpr card depthwise_conv2d{"DepthwiseConv2dNative", 2, 0, detail::in
 // multiplier]; result m of channel c is channel c * multiplier + m. As tf.nn.depthwise_conv2d, and as PyTorch's conv2d
 // with groups = channels, whose filters are [channels * multiplier, 1, kh, kw]. It is a correlation, as conv2d is. The
 // dtype is float32 or float64.
-constexpr value depthwise_conv2d(value images, value filters, const window_options& o = {}) {
+GRADUS_RARE constexpr value depthwise_conv2d(value images, value filters, const window_options& o = {}) {
+  detail::need_kernels<detail::depthwise_kernels>();
   return images.g->add_with(cards::depthwise_conv2d, {images, filters}, detail::window_of(filters.dims(), o));
 }
 

@@ -120,7 +120,7 @@ struct conv2d_options {
 };
 // Returns activation(images * kernel + bias): [n, h, w, in] to [n, oh, ow, filters]. The variables are "<name>/kernel"
 // [kh, kw, in, filters] and "<name>/bias" [filters]. As tf.layers.conv2d.
-constexpr value conv2d(value images, const conv2d_options& o) {
+GRADUS_RARE constexpr value conv2d(value images, const conv2d_options& o) {
   graph& g = *images.g;
   const shape& s = images.dims();
   if (s.rank != 4 || s.back() <= 0 || o.filters <= 0 || o.kernel_size.height <= 0 || o.kernel_size.width <= 0) {
@@ -162,7 +162,7 @@ struct depthwise_conv2d_options {
 // depth_multiplier]. The variables are "<name>/depthwise_kernel" [kh, kw, in, depth_multiplier] and "<name>/bias" [in *
 // depth_multiplier]. As tf.keras.layers.DepthwiseConv2D, which also takes kh * kw * in for the fan in, though a number
 // of the result is a sum of kh * kw; PyTorch (Conv2d with groups = in) takes kh * kw, so its kernels begin larger.
-constexpr value depthwise_conv2d(value images, const depthwise_conv2d_options& o = {}) {
+GRADUS_RARE constexpr value depthwise_conv2d(value images, const depthwise_conv2d_options& o = {}) {
   graph& g = *images.g;
   const shape& s = images.dims();
   if (s.rank != 4 || s.back() <= 0 || o.depth_multiplier <= 0 || o.kernel_size.height <= 0 ||
@@ -234,7 +234,7 @@ struct layer_norm_options {
 };
 // Returns (x - mean) / sqrt(variance + epsilon) over the last axis, times "<name>/gamma", plus "<name>/beta" (Ba,
 // Kiros, Hinton 2016, arXiv:1607.06450).
-constexpr value layer_norm(value x, const layer_norm_options& o = {}) {
+GRADUS_RARE constexpr value layer_norm(value x, const layer_norm_options& o = {}) {
   graph& g = *x.g;
   const shape& s = x.dims();
   if (s.rank == 0 || s.back() <= 0) {
@@ -309,7 +309,7 @@ struct attention_options {
 // Returns the self-attention of x (Vaswani et al. 2017, arXiv:1706.03762): x [n, time, width] to the same shape. For
 // each head it computes softmax(q k^T / sqrt(width / heads)) v; the heads side by side pass through a last dense layer.
 // The variables are "<name>/qkv/..." [width, 3 width] and "<name>/projection/..." [width, width].
-constexpr value multi_head_attention(value x, const attention_options& o) {
+GRADUS_RARE constexpr value multi_head_attention(value x, const attention_options& o) {
   graph& g = *x.g;
   const shape s = x.dims();
   if (s.rank != 3 || s[1] <= 0 || s[2] <= 0 || o.heads <= 0 || s[2] % o.heads != 0 ||

@@ -6,6 +6,7 @@
 #include <bit>
 
 #include "arrange.hpp"
+#include "needed_kernels.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
 
@@ -60,7 +61,9 @@ inline constexpr card layer_norm{
 // Returns (x - mean) / sqrt(variance + epsilon) over the last axis, times gamma, plus beta, where these are given (Ba,
 // Kiros, Hinton 2016, arXiv:1607.06450). The variance is divided by n. The dtype is float32 or float64. There is no
 // second derivative.
-constexpr value normalize_rows(value x, double epsilon, const value* gamma = nullptr, const value* beta = nullptr) {
+GRADUS_RARE constexpr value normalize_rows(value x, double epsilon, const value* gamma = nullptr,
+                                           const value* beta = nullptr) {
+  detail::need_kernels<detail::layer_norm_kernels>();
   value operands[3] = {x};
   int count = 1;
   if (gamma != nullptr) operands[count++] = *gamma;

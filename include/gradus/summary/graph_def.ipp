@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "../base/body.hpp"
+#include "../base/sort.hpp"
 #include "../store/wire.hpp"
 #include "graph_def.hpp"
 
@@ -275,7 +276,7 @@ GRADUS_BODY void write_node(field_sink& sink, const graph_def_node& node) {
 
   std::vector<const graph_def_attr*> sorted;
   for (const auto& a : node.attrs) sorted.push_back(&a);
-  std::sort(sorted.begin(), sorted.end(), [](auto* a, auto* b) { return a->key < b->key; });
+  sort_stably(sorted, [](auto* a, auto* b) { return a->key < b->key; });
   for (std::size_t i = 0; i < sorted.size(); ++i) {
     if (i != 0 && sorted[i]->key == sorted[i - 1]->key)
       raise(status::invalid_argument,

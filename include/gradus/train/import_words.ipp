@@ -11,6 +11,7 @@
 #include "../ops/host.hpp"
 #include "../ops/layer_norm.hpp"
 #include "../ops/matmul.hpp"
+#include "../ops/needed_kernels.hpp"
 #include "../ops/precision.hpp"
 #include "../ops/random.hpp"
 #include "../ops/softmax.hpp"
@@ -20,6 +21,8 @@
 namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY const card* card_named(std::string_view name) {
+  need_kernels<convolution_kernels>(), need_kernels<depthwise_kernels>();  // a file's graph may hold any op
+  need_kernels<attention_kernels>(), need_kernels<layer_norm_kernels>();
   static constexpr const card* all[] = {
       &cards::add,
       &cards::sub,
