@@ -4,8 +4,9 @@
 // Processes over gRPC whose disk is full: under the logs of their parameter servers, or under the checkpoints of their
 // chief. The disk begins small and becomes larger by steps of drawn sizes, so that it is full at many places. Each time
 // tasks end with an error that names the folder, and are started again as by a service manager. When there is room,
-// they go on: to the bits of a run that nobody disturbed, or to each acknowledged update, once. The disk is a file
-// system of its own or a limit of files (small_disk.hpp), and the test says which. GRADUS_LONG takes many more steps.
+// they go on: to the bits of a run that nobody disturbed (cut_task), or to each acknowledged update, once
+// (counting_task). The disk is a file system of its own or a limit of files (small_disk.hpp), and the test says which.
+// GRADUS_LONG takes many more steps.
 #include <doctest/doctest.h>
 
 #include <sys/stat.h>
