@@ -16,7 +16,7 @@
 // The linker has to accept a function that no file defines (below). Programs whose shared libraries hide their symbols
 // from each other define this as 0, in all files.
 #if defined(GRADUS_KERNELS_BY_USE)
-#elif !defined(GRADUS_COMPILED) && !defined(GRADUS_EXTERN_KERNELS) && defined(__ELF__)
+#elif !defined(GRADUS_COMPILED) && !defined(GRADUS_EXTERN_KERNELS) && defined(__ELF__) && defined(__unix__)
 #define GRADUS_KERNELS_BY_USE 1
 #else
 #define GRADUS_KERNELS_BY_USE 0
