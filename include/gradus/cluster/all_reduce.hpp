@@ -138,6 +138,8 @@ public:
     is_in_ = true;
   }
   bool has_entered() const { return is_in_; }
+  // Returns how many batches of this worker are in the updates behind `step`: one in each.
+  std::optional<std::int64_t> batches_since(std::int64_t step) const { return alone_->global_step() - step; }
   // Returns, after enter(), the number of batches that this worker has contributed already and that its data, which
   // stand at the old position, have yet to skip.
   std::int64_t batches_behind() const { return behind_; }
@@ -290,6 +292,7 @@ public:
 
   void enter() { steps_.enter(); }
   bool has_entered() const { return steps_.has_entered(); }
+  std::optional<std::int64_t> batches_since(std::int64_t step) const { return steps_.batches_since(step); }
   std::int64_t batches_behind() const { return steps_.batches_behind(); }
   void passed_over() { steps_.passed_over(); }
   template <class... Probe>

@@ -133,9 +133,14 @@ public:
     is_in_ = true, has_restored_ = false;
   }
   bool has_entered() const { return is_in_; }
+  // Returns how many batches of this worker are in the updates behind `step`. In a synchronous run without backups it
+  // follows from the steps; otherwise it is unknown.
+  std::optional<std::int64_t> batches_since(std::int64_t step) const {
+    if (contributions_ == 0 || contributions_ % here_->workers() != 0) return std::nullopt;
+    return (Alone::global_step() - step) * (contributions_ / here_->workers());
+  }
   // Returns, after enter(), the number of batches that this worker has contributed already and that its data, which
-  // stand at the old position, have yet to skip. In a synchronous run without backups it follows from the step;
-  // otherwise it is unknown, and 0 is returned.
+  // stand at the old position, have yet to skip; 0 if it is unknown.
   std::int64_t batches_behind() const { return behind_; }
   // To be called when the data have skipped one of them.
   void passed_over() { --behind_; }
@@ -348,8 +353,7 @@ private:
   }
   void go_on_from(std::int64_t position) {
     if (Alone::global_step() != position) Alone::drew(last_draw());  // else the state is that of this step
-    if (contributions_ % here_->workers() == 0)
-      behind_ = (Alone::global_step() - position) * (contributions_ / here_->workers());
+    behind_ = batches_since(position).value_or(0);
   }
   void compute() {
     pushed_.restart();

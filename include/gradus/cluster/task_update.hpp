@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -104,6 +105,7 @@ private:
     has_entered_ = true;
   }
   std::int64_t next_draw() const final { return steps_.next_draw(); }
+  std::optional<std::int64_t> batches_since(std::int64_t step) const final { return steps_.batches_since(step); }
   bool is_held(std::string_view variable) const final { return steps_.is_held(variable); }
   void leave(bool completed) final {
     const std::lock_guard alone(mutex_);

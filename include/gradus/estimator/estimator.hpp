@@ -147,7 +147,9 @@ public:
   std::string eval_dir(std::string_view name = {}) const;
   // Returns the batches that the current call reads, the innermost of nested ones, for a hook that saves their
   // position; null between calls.
-  any_batches* running_batches() const { return running_.empty() ? nullptr : running_.back(); }
+  any_batches* running_batches() const { return running_.empty() ? nullptr : &running_.back()->batches(); }
+  // Returns the input of that call, or null.
+  running_input* input_at_work() const { return running_.empty() ? nullptr : running_.back(); }
   // Returns the clock and the waits of its calls, for a hook of them.
   const task_system& tasks() const { return o_.tasks; }
   // Writes a line to the log.
@@ -186,7 +188,8 @@ private:
   std::shared_ptr<eval_events> events_;                       // null until an evaluation writes some
   std::shared_ptr<detail::any_summary_writer> train_events_;  // null until a training writes some
   std::string graph_file_;                                    // the last file of these that has the graph
-  std::vector<any_batches*> running_;                         // by the calls at work
+  std::vector<running_input*> running_;                       // by the calls at work
+  bool has_trained_ = false;                                  // in this process
   bool reaches_no_other_ = false;  // sessions are the default, and the cluster's variables are in other processes
 };
 

@@ -256,10 +256,11 @@ GRADUS_BODY estimator& estimator::train(const input_function& input_fn, const es
       for (const std::string& w : detail::warnings_of(*found)) warn(w);
     return found.has_value();
   };
+  if (!has_trained_) b.input->skip_contributed(c.restore_input);
   detail::estimator_creator creator(
       [&] { return o_.sessions(g, b.spec.optimizers); }, g, c.tf_random_seed, b.parts, restore,
       detail::warm_starter(o_.warm_start_from, g, [this](const std::string& l) { say(l); }), o_.tasks);
-  const detail::listed_while at_work(running_, &b.input->batches());
+  const detail::listed_while at_work(running_, b.input.get());
   std::int64_t runs = 0;
   double last_loss = 0;
   std::optional<std::int64_t> first_step;
@@ -279,6 +280,7 @@ GRADUS_BODY estimator& estimator::train(const input_function& input_fn, const es
     }
   });
   log.close();
+  has_trained_ = true;
   if (runs == 0)
     warn("Training with estimator made no steps. Perhaps input is empty or misspecified.");
   else
@@ -348,7 +350,7 @@ GRADUS_BODY void estimator::run_once(detail::estimator_call& b, const std::strin
                                      const std::vector<any_hook>& hooks,
                                      const std::function<void(monitored_session&)>& body) {
   detail::estimator_creator creator = creator_of(b, checkpoint);
-  const detail::listed_while at_work(running_, &b.input->batches());
+  const detail::listed_while at_work(running_, b.input.get());
   monitored_session sess(creator, hooks, {.tasks = o_.tasks});
   sess.within([&] { body(sess); });
 }

@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "../base/state.hpp"
 #include "../input/any_dataset.hpp"
 #include "../train/any_hook.hpp"
 #include "model_function.hpp"
@@ -86,10 +87,14 @@ public:
   const model_labels& labels() const { return labels_; }
   any_batches& batches() { return input_.batches; }
 
+  // From now on, in a task of a synchronous cluster, the first run skips the batches that the task contributed before
+  // it was started again, as trainers do. `how` is run_config::restore_input.
+  void skip_contributed(saved_input how) { skips_ = how; }
+
   // The functions of the hook that feeds. A run for which there is no batch ends with out_of_range. If a session is
   // created again after a peer has died, the input begins again, as TensorFlow's iterator does.
   void after_create_session(hooked_session&) {
-    if (std::exchange(begun_, true)) input_.batches.rewind();
+    if (std::exchange(begun_, true)) input_.batches.rewind(), has_run_ = false;
   }
   session_run_args before_run(run_context&);
 
@@ -99,7 +104,10 @@ private:
   model_labels labels_;
   std::vector<value> placeholders_;  // of the components; empty: a label that mode predict does not use
   datum batch_;
-  bool begun_ = false;
+  bool begun_ = false, has_run_ = false;
+  saved_input skips_ = saved_input::ignored;
+
+  void skip_contributed(base_session& s);
 };
 
 }  // namespace gradus

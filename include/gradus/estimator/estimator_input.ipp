@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "../base/body.hpp"
+#include "../run/base_session.hpp"
+#include "../train/feeding.hpp"
 #include "estimator_input.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
@@ -47,7 +49,17 @@ GRADUS_BODY running_input::running_input(graph& g, estimator_input input, bool w
     raise(status::invalid_argument, text("input_fn: a batch has no features, only labels: ", to_text(spec)));
 }
 
-GRADUS_BODY session_run_args running_input::before_run(run_context&) {
+GRADUS_BODY void running_input::skip_contributed(base_session& s) {
+  if (skips_ == saved_input::ignored) return;
+  const std::int64_t batches = s.batches_contributed();
+  detail::check_passing(batches, skips_);
+  for (std::int64_t i = 0; i < batches && input_.batches.next(batch_); ++i) {
+  }
+}
+
+GRADUS_BODY session_run_args running_input::before_run(run_context& c) {
+  if (!std::exchange(has_run_, true) && c.session().raw_session() != nullptr)
+    skip_contributed(*c.session().raw_session());
   if (!input_.batches.next(batch_)) raise(status::out_of_range, "End of sequence: the input has no further batch");
   session_run_args args;
   for (std::size_t i = 0; i < placeholders_.size(); ++i)

@@ -10,6 +10,10 @@
 // It writes the files of checkpoint_input_pipeline_hook (session/input_checkpoint.hpp), as often as the estimator's
 // run_config says, by the estimator's clock. Every call of train continues at the position in the input's checkpoint,
 // where the last call ended; after a process was killed, at the position that belongs to the model's checkpoint.
+//
+// In a task of a synchronous cluster without backups it writes no files: there the position follows from the step, and
+// the first run of every call skips the batches that the task has contributed (without the hook: of the first call of
+// a process).
 #pragma once
 #include "../base/build.hpp"
 
@@ -36,17 +40,19 @@ public:
   // position if the policy is fail.
   void begin();
   // Moves the input to its saved position before the first read.
-  void after_create_session(hooked_session& s) {
-    saves_->after_create_session();
-    saves_->before_run(s.global_step());
+  void after_create_session(hooked_session& s);
+  void after_run(run_context& c, const run_values&) {
+    if (saves_ != nullptr) saves_->after_run(c.session().global_step());
   }
-  void after_run(run_context& c, const run_values&) { saves_->after_run(c.session().global_step()); }
-  void end(hooked_session& s) { saves_->end(s.global_step()); }
+  void end(hooked_session& s) {
+    if (saves_ != nullptr) saves_->end(s.global_step());
+  }
 
 private:
   estimator* est_;
   input_checkpoint_options options_;
-  std::shared_ptr<checkpoint_input_pipeline_hook<posix, task_system>> saves_;  // of the running call of train
+  std::shared_ptr<checkpoint_input_pipeline_hook<posix, task_system>>
+      saves_;  // of the running call of train; null: it needs none
 };
 
 }  // namespace gradus

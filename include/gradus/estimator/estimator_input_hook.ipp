@@ -22,4 +22,15 @@ GRADUS_BODY void estimator_input_hook::begin() {
   saves_->begin();
 }
 
+GRADUS_BODY void estimator_input_hook::after_create_session(hooked_session& s) {
+  if (saves_ == nullptr) return;
+  if (s.raw_session() != nullptr && s.raw_session()->counts_batches()) {
+    est_->input_at_work()->skip_contributed(est_->config().restore_input);
+    saves_.reset();
+    return;
+  }
+  saves_->after_create_session();
+  saves_->before_run(s.global_step());
+}
+
 }  // namespace gradus

@@ -23,7 +23,7 @@ namespace gradus::inline GRADUS_BUILD::detail {
 struct prediction_parts {
   std::function<estimator_call()> build;  // the graph to predict
   std::function<estimator_creator(estimator_call&)> creator;
-  std::vector<any_batches*>* running;          // the batches at work
+  std::vector<running_input*>* running;        // the inputs at work
   std::vector<std::string> predict_keys = {};  // empty: all
   std::vector<any_hook> hooks = {};            // the caller's
   bool single_examples = true;                 // false: a prediction is a batch
@@ -47,7 +47,7 @@ private:
   // In the order in which they are made.
   std::unique_ptr<estimator_call> call_;
   std::unique_ptr<estimator_creator> creator_;
-  std::unique_ptr<listed_while<any_batches>> at_work_;
+  std::unique_ptr<listed_while<running_input>> at_work_;
   std::unique_ptr<monitored_session> session_;
   std::optional<run_results> batch_;
 

@@ -16,7 +16,7 @@ GRADUS_BODY void prediction_of_estimator::begin() {
   hooks.insert(hooks.end(), parts_.hooks.begin(), parts_.hooks.end());
   hooks.insert(hooks.end(), call_->spec.prediction_hooks.begin(), call_->spec.prediction_hooks.end());
   creator_ = std::make_unique<estimator_creator>(parts_.creator(*call_));
-  at_work_ = std::make_unique<listed_while<any_batches>>(*parts_.running, &call_->input->batches());
+  at_work_ = std::make_unique<listed_while<running_input>>(*parts_.running, call_->input.get());
   session_ = std::make_unique<monitored_session>(*creator_, hooks, monitored_session_options{.tasks = parts_.tasks});
   next_batch();
 }

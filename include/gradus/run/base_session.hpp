@@ -108,6 +108,13 @@ public:
   void gather() {
     if (core_.shared() != nullptr) gathered_.refresh();
   }
+  // Returns whether the number of this task's batches in the updates follows from the steps, as in a synchronous run
+  // without backups.
+  bool counts_batches() const { return core_.shared() != nullptr && core_.shared()->batches_since(0).has_value(); }
+  // Enters the cluster, and returns how many batches of this task are in the updates behind `step`: a task that was
+  // started again, and whose input stands where it was at that step, skips as many. Returns 0 if counts_batches() is
+  // false.
+  std::int64_t batches_contributed(std::int64_t step = 0);
   // While this object lives, runs are taken for a part of the initialization: they do not enter the cluster.
   class initialization {
   public:

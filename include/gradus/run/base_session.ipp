@@ -104,6 +104,11 @@ GRADUS_BODY void base_session::enter_cluster() {
   if (u.has_entered() || (u.is_chief() && !u.has_first_values())) return;
   u.enter();
 }
+GRADUS_BODY std::int64_t base_session::batches_contributed(std::int64_t step) {
+  if (!counts_batches()) return 0;
+  enter_cluster();
+  return core_.shared()->has_entered() ? *core_.shared()->batches_since(step) : 0;
+}
 
 // --- runs
 

@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "../base/contract.hpp"
@@ -65,6 +66,9 @@ public:
   virtual void enter() = 0;
   // Returns the number by which the random ops of the next step draw.
   virtual std::int64_t next_draw() const = 0;
+  // Returns how many batches of this task are in the updates behind `step`, or nothing where that does not follow from
+  // the steps.
+  virtual std::optional<std::int64_t> batches_since(std::int64_t step) const = 0;
   // Returns whether steps change this variable.
   virtual bool is_held(std::string_view variable) const = 0;
   // Returns whether the memory of this variable here is older than the last step: that of slots and of the optimizer's
