@@ -724,6 +724,7 @@ TEST_CASE("of two processes of one task the one that came first is refused when 
   CHECK(begun < 6);
   CHECK(says(said, "ps 0 at p0 refuses worker 0: another process has come as worker 0 since this one did"));
   CHECK(says(said, "end one of the two"));
+  CHECK(says(said, "worker 0 has no place in its cluster any more"));  // which goes on without it
   ps.stop();
   serving.join();
 }

@@ -96,6 +96,7 @@ private:
   std::vector<peer> peers_;
   offered_program program_;
   bool ended_ = false, is_stopped_ = false;
+  bool is_refused_ = false;        // it has ended for this task alone
   std::string why_;                // empty: it has ended without an error
   status kind_ = status::aborted;  // of that error
   std::uint64_t incarnation_ = 0;  // with which this worker has joined; 0: none

@@ -331,8 +331,9 @@ GRADUS_BODY bool remote_network::is_over() const {
 GRADUS_BODY void remote_network::check(const std::string& waited) const {
   const std::lock_guard lock(mutex_);
   if (!ended_) return;
-  raise(kind_, text("the cluster has ended, while this worker ", waited, ": ",
-                    why_.empty() ? std::string("all other workers have left") : why_));
+  raise(kind_, text(is_refused_ ? text(nodes_.task, " has no place in its cluster any more, which it found while it ")
+                                : std::string("the cluster has ended, while this worker "),
+                    waited, ": ", why_.empty() ? std::string("all other workers have left") : why_));
 }
 // ---- members
 
@@ -421,6 +422,10 @@ GRADUS_BODY void remote_network::welcomed(std::uint32_t node, std::span<const st
     box_.put({message_kind::hello, node, nodes_.me, incarnation_, 0, static_cast<std::uint64_t>(now()), {}, {}});
 }
 GRADUS_BODY void remote_network::refused(std::uint32_t node, const std::string& why) {
+  {
+    const std::lock_guard lock(mutex_);
+    is_refused_ = is_refused_ || !ended_;
+  }
   close(text(nodes_.names[node], " at ", nodes_.addresses[node], " refuses ", nodes_.task, ": ", why));
 }
 GRADUS_BODY void remote_network::came(std::uint32_t node, const received_frame& frame) {

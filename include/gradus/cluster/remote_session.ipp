@@ -105,7 +105,12 @@ GRADUS_BODY detail::answered_call remote_session::call_with(detail::session_op o
   said.has_timeout = o.timeout_secs.has_value();
   said.timeout_secs = o.timeout_secs.value_or(0);
   said.trace = traced ? static_cast<int>(o.trace) : 0;
-  return call(op, detail::bytes_of_said(said), tensors, o.stop);
+  try {
+    return call(op, detail::bytes_of_said(said), tensors, o.stop);
+  } catch (const failed_precondition&) {  // the server may have been given the close before this call
+    if (is_closed()) raise(status::cancelled, "the session was closed while a run was under way");
+    throw;
+  }
 }
 
 GRADUS_BODY detail::run_lease remote_session::lease_of(std::span<const fetch> fetches, std::span<const feed> feeds,
