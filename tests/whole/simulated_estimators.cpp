@@ -2,8 +2,7 @@
 // Estimators with a model function as tasks of a synchronous cluster in virtual time, under drawn faults: a task that
 // is started again skips the batches that it has contributed, so the run ends with the bits of one that nobody
 // disturbed. A failure prints its seed.
-#include <gradus/cluster/all_reduce.hpp>
-#include <gradus/cluster/connected.hpp>
+#include <gradus/cluster/any_strategy.hpp>
 #include <gradus/cluster/simulated.hpp>
 #include <gradus/estimator/estimator_input_hook.hpp>
 #include <gradus/testing/temp_dir.hpp>
@@ -132,4 +131,19 @@ TEST_CASE("several calls of train with estimator_input_hook: the same bits") {
   const auto counts =
       same_bits(0, [](server& here, const std::string& dir) { work(here, dir, 2, connected{here}, all_reduce{}); });
   CHECK(counts.crashes > seeds());
+}
+TEST_CASE("a strategy that is chosen when the program runs: the bits of the policy that it names") {
+  for (const int ps : {0, 1}) {
+    CAPTURE(ps);
+    same_bits(ps, [](server& here, const std::string& dir) {
+      if (here.is_ps()) return here.join();
+      const bool has_ps = here.shards() != 0;
+      if (dir.find("/run-") != std::string::npos)
+        work(here, dir, 1, connected{here}, has_ps ? any_strategy{sync_replicas{}} : any_strategy{all_reduce{}});
+      else if (has_ps)
+        work(here, dir, 1, connected{here}, sync_replicas{});
+      else
+        work(here, dir, 1, connected{here}, all_reduce{});
+    });
+  }
 }

@@ -60,6 +60,9 @@ public:
 
   void enter() { sums_ ? sums_->enter() : base::enter(); }
   bool has_entered() const { return sums_ ? sums_->has_entered() : base::has_entered(); }
+  std::optional<std::int64_t> batches_since(std::int64_t step) const {
+    return sums_ ? sums_->batches_since(step) : base::batches_since(step);
+  }
   std::int64_t batches_behind() const { return sums_ ? sums_->batches_behind() : base::batches_behind(); }
   void passed_over() { sums_ ? sums_->passed_over() : base::passed_over(); }
   template <class... Probe>
