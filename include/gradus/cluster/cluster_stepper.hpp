@@ -139,8 +139,7 @@ public:
     if (contributions_ == 0 || contributions_ % here_->workers() != 0) return std::nullopt;
     return (Alone::global_step() - step) * (contributions_ / here_->workers());
   }
-  // Returns, after enter(), the number of batches that this worker has contributed already and that its data, which
-  // stand at the old position, have yet to skip; 0 if it is unknown.
+  // Returns, after enter(), how many of them its data, which stand at the old position, have yet to skip; 0: unknown.
   std::int64_t batches_behind() const { return behind_; }
   // To be called when the data have skipped one of them.
   void passed_over() { --behind_; }
@@ -369,9 +368,8 @@ private:
     else
       Alone::compute_gradients(see);
   }
-  // Returns the number of this worker's gradient among those of the round, in their order (protocol/round.hpp), on
-  // which its random numbers depend. A round with backups takes whichever come, so that there it is the worker's
-  // number.
+  // Returns the number of this worker's gradient in the round (protocol/round.hpp), on which its random numbers depend;
+  // the worker's own number where a round has backups, and takes whichever come.
   std::int64_t own_part() {
     const std::int64_t part = next_part();
     made_ = std::exchange(round_, Alone::global_step()) == Alone::global_step() ? made_ + 1 : 0;
