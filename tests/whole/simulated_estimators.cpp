@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "../estimator/linear_model.hpp"
+#include "../message.hpp"
 
 namespace {
 using namespace gradus;
@@ -146,4 +147,37 @@ TEST_CASE("a strategy that is chosen when the program runs: the bits of the poli
         work(here, dir, 1, connected{here}, all_reduce{});
     });
   }
+}
+TEST_CASE("an input that ends before what was contributed does says so; from its beginning it trains again") {
+  const temp_dir place;
+  const std::string dir = place / "run";
+  const auto train = [&](saved_input how) {
+    std::string said;
+    simulated{.seed = 1, .ps = 1, .workers = 1}.run([&](server& here) {
+      if (here.is_ps()) return here.join();
+      run_config c = config_of(here, dir);
+      c.restore_input = how;
+      estimator e(
+          [&](const named_tensors& features, value labels, mode m) {
+            estimator_spec spec = line::model(features, labels, m);
+            optimizer opt(connected{here}, sync_replicas{}, adam{.rate = 0.05});
+            if (m == mode::train)
+              spec.train_op = opt.minimize(spec.loss, {.global_step = get_global_step(features.of())}),
+              spec.optimizers = opt;
+            return spec;
+          },
+          {.config = c, .log = [&](const std::string& line) { said += line + '\n'; }, .tasks = here.tasks()});
+      e.train([] { return labelled(data(), {"y"}); });
+    });
+    return said;
+  };
+  constexpr int epoch = examples / 2;
+  CHECK_FALSE(says(train(saved_input::required), "no steps"));
+  CHECK(detail::step_in_directory(dir) == epoch);
+  const std::string again = train(saved_input::required);
+  CHECK(says(again, text("made no steps: this task skipped the ", epoch, " batches that it has contributed already")));
+  CHECK(says(again, "saved_input::ignored"));
+  CHECK(detail::step_in_directory(dir) == epoch);
+  CHECK_FALSE(says(train(saved_input::ignored), "no steps"));
+  CHECK(detail::step_in_directory(dir) == 2 * epoch);
 }

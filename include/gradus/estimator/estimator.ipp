@@ -281,7 +281,11 @@ GRADUS_BODY estimator& estimator::train(const input_function& input_fn, const es
   });
   log.close();
   has_trained_ = true;
-  if (runs == 0)
+  if (runs == 0 && b.input->skipped() != 0)
+    warn(text("Training with estimator made no steps: this task skipped the ", b.input->skipped(),
+              " batches that it has contributed already, and the input has no more. Add .repeat() to it; "
+              "run_config{.restore_input = saved_input::ignored} reads it from its beginning"));
+  else if (runs == 0)
     warn("Training with estimator made no steps. Perhaps input is empty or misspecified.");
   else
     say(text("Loss for final step: ", last_loss, "."));

@@ -90,6 +90,8 @@ public:
   // From now on, in a task of a synchronous cluster, the first run skips the batches that the task contributed before
   // it was started again, as trainers do. `how` is run_config::restore_input.
   void skip_contributed(saved_input how) { skips_ = how; }
+  // Returns how many batches were skipped.
+  std::int64_t skipped() const { return skipped_; }
 
   // The functions of the hook that feeds. A run for which there is no batch ends with out_of_range. If a session is
   // created again after a peer has died, the input begins again, as TensorFlow's iterator does.
@@ -106,6 +108,7 @@ private:
   datum batch_;
   bool begun_ = false, has_run_ = false;
   saved_input skips_ = saved_input::ignored;
+  std::int64_t skipped_ = 0;
 
   void skip_contributed(base_session& s);
 };

@@ -53,8 +53,7 @@ GRADUS_BODY void running_input::skip_contributed(base_session& s) {
   if (skips_ == saved_input::ignored) return;
   const std::int64_t batches = s.batches_contributed();
   detail::check_passing(batches, skips_);
-  for (std::int64_t i = 0; i < batches && input_.batches.next(batch_); ++i) {
-  }
+  for (skipped_ = 0; skipped_ < batches && input_.batches.next(batch_);) ++skipped_;
 }
 
 GRADUS_BODY session_run_args running_input::before_run(run_context& c) {
