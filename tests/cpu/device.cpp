@@ -6,6 +6,8 @@ using namespace gradus;
 
 namespace {
 constexpr card unknown_card{"Unknown", 1};
+// What a graph of another shared library has, if that library hides its symbols: the same card at another address.
+constexpr card hidden_card = cards::matmul;
 }
 
 TEST_CASE("the registry knows the built-in ops, and says what to do about others") {
@@ -15,6 +17,8 @@ TEST_CASE("the registry knows the built-in ops, and says what to do about others
   CHECK((registry::find(&cards::add).chunk[cpu<fast>::type_index(int32)] != nullptr));
   CHECK((registry::find(&cards::exp).chunk[cpu<fast>::type_index(int32)] == nullptr));  // not defined for integers
   CHECK_THROWS_WITH_AS(registry::find(&unknown_card), doctest::Contains("the interpreter has no kernel for Unknown"),
+                       unimplemented);
+  CHECK_THROWS_WITH_AS(registry::find(&hidden_card), doctest::Contains("let the shared library that builds a graph"),
                        unimplemented);
 }
 

@@ -162,7 +162,7 @@ private:
   void stay_alone(const std::string& directory);
   // Writes the list into the state file. Once that file has its name, the saver takes over the list, whatever else
   // failed.
-  file_problem publish(const retention& next);
+  file_problem publish(retention next);
   void remove_superseded(saved& out);
 
   // Returns the file name, such as "model-150" with its extension. A checkpoint of several files cannot be replaced

@@ -93,6 +93,7 @@ GRADUS_BODY saved any_saver::save(snapshot content, std::string_view prefix, std
   for (const auto& old : replaced) next.supersede(old);  // first, so that a replaced checkpoint takes no other's place
   next = next.with(name, clock_.now(), metric);
   const std::string listed = to_text(next.state());
+  std::string listed_then = as_listed(next.state());  // now, since nothing may fail once the state file has its name
   const auto listed_bytes = std::as_bytes(std::span(listed.data(), listed.size()));
   const file_content state_file{join_path(directory, state_file_name), byte_pieces(&listed_bytes, 1)};
 
@@ -107,7 +108,8 @@ GRADUS_BODY saved any_saver::save(snapshot content, std::string_view prefix, std
   if (!problem) {
     problem = out_of_sight.reveal(1);
     // Once the state file has its name, the saver takes over the list, whatever else failed.
-    if (!problem || problem.published) kept_ = next, listed_ = as_listed(next.state()), checkpoint_there = false;
+    if (!problem || problem.published)
+      kept_ = std::move(next), listed_ = std::move(listed_then), checkpoint_there = false;
   }
   if (problem) {
     out_of_sight.discard();
@@ -164,8 +166,8 @@ GRADUS_BODY saved any_saver::forget(const std::string& directory, const std::vec
   state.newest = state.all.empty() ? std::string() : state.all.back();
   if (state.newest.empty()) {  // a state file names a checkpoint
     detail::remove_file(fs_, join_path(directory_, state_file_name));
-    kept_ = next, listed_.clear();
-  } else if (const auto p = publish(next)) {
+    kept_ = std::move(next), listed_.clear();
+  } else if (const auto p = publish(std::move(next))) {
     raise(p);
   }
   saved out;
@@ -327,11 +329,12 @@ GRADUS_BODY void any_saver::keep_all() {
   kept_ = retention(options_, clock_.now());
 }
 
-GRADUS_BODY file_problem any_saver::publish(const retention& next) {
+GRADUS_BODY file_problem any_saver::publish(retention next) {
   const std::string said = to_text(next.state());
+  std::string listed = as_listed(next.state());
   const std::span<const std::byte> bytes = std::as_bytes(std::span(said.data(), said.size()));
   const auto p = try_publish(fs_, join_path(directory_, state_file_name), byte_pieces(&bytes, 1));
-  if (!p || p.published) kept_ = next, listed_ = as_listed(next.state());
+  if (!p || p.published) kept_ = std::move(next), listed_ = std::move(listed);
   return p;
 }
 

@@ -44,6 +44,20 @@ constexpr bool holds_name(op_list<Ops...>, std::string_view name) {
     if (n == name) return true;
   return false;
 }
+// Returns whether an op of the library has this name. Another card of the name is the user's own, or that of a shared
+// library whose symbols are hidden from this one: there the same card has another address.
+constexpr bool is_built_in_name([[maybe_unused]] std::string_view name) {
+#if defined(__ELF__) && defined(__unix__)
+  return holds_name(elementwise_ops{}, name) || holds_name(matmul_ops{}, name) || holds_name(reduce_ops{}, name) ||
+         holds_name(softmax_ops{}, name) || holds_name(state_ops{}, name) || holds_name(arrange_ops{}, name) ||
+         holds_name(gather_ops{}, name) || holds_name(random_ops{}, name) || holds_name(precision_ops{}, name) ||
+         holds_name(fused_ops{}, name) || holds_name(conv_ops{}, name) || holds_name(depthwise_conv_ops{}, name) ||
+         holds_name(attention_ops{}, name) || holds_name(cached_attention_ops{}, name) ||
+         holds_name(layer_norm_ops{}, name);
+#else
+  return false;
+#endif
+}
 // Returns whether the kernel of this op comes with the function that adds the op (ops/needed_kernels.hpp).
 constexpr bool comes_by_use(std::string_view name) {
   return GRADUS_KERNELS_BY_USE != 0 &&
@@ -155,6 +169,10 @@ struct cpu : sweeps<Arithmetic> {
               detail::comes_by_use(op->name)
                   ? "; include gradus/cpu/device.hpp in the file that adds it to the graph, by its function, or define "
                     "GRADUS_KERNELS_BY_USE=0 for all files, or"
+              : detail::is_built_in_name(op->name)
+                  ? " of this graph, which is not this file's op of that name: let the shared library that builds a "
+                    "graph also run it, or do not hide its symbols (no -fvisibility=hidden; -rdynamic for a program); "
+                    "for an op of your own"
                   : ";",
               " give the session the policy ",
               op->frozen != nullptr || op->name == "Quantization"

@@ -13,8 +13,9 @@
 
 #include "../base/body.hpp"
 
-// The linker has to accept a function that no file defines (below). Programs whose shared libraries hide their symbols
-// from each other define this as 0, in all files.
+// The linker has to accept a function that no file defines (below). A program that defines this as 0, in all files, has
+// all kernels wherever it interprets. Shared libraries that hide their symbols from each other cannot exchange graphs
+// in either case: a graph runs where it was built, since its ops are known by the addresses of their cards.
 #if defined(GRADUS_KERNELS_BY_USE)
 #elif !defined(GRADUS_COMPILED) && !defined(GRADUS_EXTERN_KERNELS) && defined(__ELF__) && defined(__unix__)
 #define GRADUS_KERNELS_BY_USE 1
