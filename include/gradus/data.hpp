@@ -3,6 +3,11 @@
 #pragma once
 #include "base/foreign_macros.hpp"  // first: the standard library does not tolerate a macro min either
 
+#if !defined(__cpp_exceptions)
+#error \
+    "gradus: readers and writers of files need exceptions (no -fno-exceptions); without them include gradus/run/session.hpp, gradus/run/updater.hpp, gradus/run/static_step.hpp or gradus/checkpoint/saver.hpp"
+#endif
+
 #include "input/any_dataset.hpp"
 #include "input/combinators.hpp"
 #include "input/criteo.hpp"

@@ -4,6 +4,11 @@
 #pragma once
 #include "base/foreign_macros.hpp"  // first: the standard library does not tolerate a macro min either
 
+#if !defined(__cpp_exceptions)
+#error \
+    "gradus: gradus/gradus.hpp, with its trainers and datasets, needs exceptions (no -fno-exceptions); without them include gradus/run/session.hpp, gradus/run/updater.hpp, gradus/run/static_step.hpp or gradus/checkpoint/saver.hpp"
+#endif
+
 #include "base/clock.hpp"
 #include "base/contract.hpp"
 #include "base/error.hpp"

@@ -143,6 +143,21 @@ TEST_CASE("run_log: what a full queue did not take is said at the end") {
                      "(run_config::summaries), or let it wait by full_queue::block"));
 }
 
+TEST_CASE("run_log: an evaluation whose events cannot be written says how to do without them") {
+  const testing::temp_dir dir;
+  REQUIRE_FALSE(try_publish(posix{}, dir / "eval", byte_pieces()));  // a file where the folder would be
+  detail::evaluation_logs<posix, system_clock> logs;
+  const std::vector<std::pair<std::string, double>> found{{"loss", 0.5}};
+  std::string said;
+  try {
+    logs.add(dir / "eval", found, 60, true);
+  } catch (const error& e) {
+    said = e.what();
+  }
+  CHECK(said.starts_with("evaluate: its events cannot be written: "));
+  CHECK(said.find("{.name = \"\"}") != std::string::npos);
+}
+
 TEST_CASE("run_log: an evaluation is a run of its own; a graph is also a file") {
   const testing::temp_dir dir;
   const std::vector<std::pair<std::string, double>> found{{"loss", 0.5}, {"accuracy", 0.75}};

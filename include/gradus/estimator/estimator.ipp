@@ -346,7 +346,11 @@ GRADUS_BODY evaluation_result estimator::evaluate(const input_function& input_fn
   found.set_global_step(detail::step_in(values[names.size()]));
   if (detail::step_in(values[names.size() + 1]) == 0)  // TensorFlow returns these numbers too, without a warning
     warn("evaluate: the input gave no batch, so these are the first values of the metrics; look at the input_fn");
-  write_evaluation(eval_dir(o.name), found, path, is_newest);
+  try {
+    write_evaluation(eval_dir(o.name), found, path, is_newest);
+  } catch (const permission_denied& e) {  // the values of a run that may only be read are not lost
+    warn(text("evaluate: the events of this evaluation are not written: ", e.what()));
+  }
   return found;
 }
 

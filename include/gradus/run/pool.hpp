@@ -106,8 +106,8 @@ public:
   void run(F&& f) {
     what_ = const_cast<void*>(static_cast<const void*>(&f));
     call_ = [](void* what, int i) { (*static_cast<std::remove_reference_t<F>*>(what))(i); };
-    const std::uint32_t round = started_.value() + 1;
-    started_.reach(round);
+    const std::uint32_t round = started().value() + 1;
+    started().reach(round);
     f(0);
     for (std::size_t i = 1; i < static_cast<std::size_t>(size_); ++i) finished_[i].wait(round, wait_, crowded_);
   }
@@ -118,15 +118,17 @@ private:
   bool crowded_ = false;
   void* what_ = nullptr;
   void (*call_)(void*, int) = nullptr;
-  detail::progress started_;
+  // That of thread 0, the caller, counts the rounds that have started. All are apart from the pool, whose owner then
+  // needs no more than the alignment of a pointer (g++ 12 does not align the frames of coroutines).
   std::unique_ptr<detail::progress[]> finished_;
   std::vector<detail::joining_thread> workers_;  // the last member: joined before the members that they read go
 
   static int checked(int size);
+  detail::progress& started() { return finished_[0]; }
   // Makes the threads end; they are joined when they are destroyed.
   void end() {
     call_ = nullptr;
-    started_.reach(started_.value() + 1);
+    started().reach(started().value() + 1);
   }
   void work(int self);
 };

@@ -31,7 +31,7 @@ GRADUS_BODY int worker_pool::checked(int size) {
 
 GRADUS_BODY void worker_pool::work(int self) {
   for (std::uint32_t round = 1;; ++round) {
-    started_.wait(round, wait_, crowded_);
+    started().wait(round, wait_, crowded_);
     if (call_ == nullptr) return;
     call_(what_, self);
     finished_[static_cast<std::size_t>(self)].reach(round);

@@ -72,7 +72,12 @@ GRADUS_BODY void any_evaluation_logs::add(const std::string& logdir,
                                           bool is_newest, const any_file_system& fs, const any_clock& clock) {
   summary_values all;
   for (const auto& [name, v] : values) all.push_back(scalar_summary(name, static_cast<float>(v)).front());
-  add(logdir, all, step, is_newest, fs, clock);
+  try {
+    add(logdir, all, step, is_newest, fs, clock);
+  } catch (const error& e) {
+    raise(e.kind(), text("evaluate: its events cannot be written: ", e.what(),
+                         "; evaluate(data, {.name = \"\"}) writes none and returns the values"));
+  }
 }
 
 }  // namespace gradus::detail
