@@ -6,6 +6,10 @@
 
 #include <doctest/doctest.h>
 
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <cstdlib>
 #include <string>
 #include <vector>
@@ -428,6 +432,70 @@ TEST_CASE(
   CHECK(recovered(fs, "logs/ps-0") == all);
 }
 
+TEST_CASE("killed by SIGKILL at any instant while it writes its file again: all that was acknowledged, once") {
+  const temp_dir place;
+  auto* const acknowledged = static_cast<volatile std::uint64_t*>(
+      ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  // The state is the number of records and a sum over their bytes; record n is long enough to be written in place, or
+  // not, and the same for every process.
+  const auto record = [](std::uint64_t n) {
+    std::vector<std::byte> r(n * 7919 % 5 == 0 ? 40'000 : n * 104729 % 3000);
+    for (std::size_t i = 0; i < r.size(); ++i) r[i] = static_cast<std::byte>(n * 31 + i * (n % 7));
+    return r;
+  };
+  struct sums {
+    std::uint64_t count = 0;
+    std::uint32_t of = 0;
+    void add(std::span<const std::byte> r) { ++count, of = extend(of, r); }
+  };
+  const auto begin = [&](node_log& log, sums& s) {
+    log.recover([&](bytes_in& in) { s.count = in.number<std::uint64_t>(), s.of = in.number<std::uint32_t>(); },
+                [&](std::span<const std::byte> r) { return s.add(r), true; });
+  };
+  std::uint64_t dice = 4711;
+  const int kills = std::getenv("GRADUS_LONG") != nullptr ? 2000 : 60;
+  std::uint64_t written_again = 0;
+  sums expected;
+  for (int k = 0; k < kills; ++k) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      node_log log(any_file_system(), place / "ps-0", {.least_bytes = 150'000, .times_state = 0});
+      sums s;
+      begin(log, s);
+      for (;;) {
+        const auto r = record(s.count + 1);
+        s.add(r);
+        const std::span<const std::byte> halves[] = {std::span(r).first(r.size() / 9),
+                                                     std::span(r).subspan(r.size() / 9)};
+        log.append(halves);
+        log.sync();
+        acknowledged[0] = s.count;
+        if (!log.wants_snapshot()) continue;
+        log.snapshot([&](bytes_out out) { out.number(s.count), out.number(s.of); });
+        acknowledged[1] = acknowledged[1] + 1;
+      }
+    }
+    dice = dice * 6364136223846793005u + 1442695040888963407u;
+    ::usleep(static_cast<useconds_t>(500 + (dice >> 33) % 8000));
+    ::kill(child, SIGKILL);
+    int status = 0;
+    REQUIRE(::waitpid(child, &status, 0) == child);
+    REQUIRE(WIFSIGNALED(status));
+    written_again = acknowledged[1];
+    node_log log(any_file_system(), place / "ps-0");
+    sums s;
+    begin(log, s);
+    INFO("kill ", k);
+    CHECK(s.count >= acknowledged[0]);
+    CHECK(s.count <= acknowledged[0] + 1);
+    while (expected.count < s.count) expected.add(record(expected.count + 1));
+    REQUIRE(s.of == expected.of);
+    acknowledged[0] = s.count;
+  }
+  CHECK(written_again > static_cast<std::uint64_t>(kills));
+  ::munmap(const_cast<std::uint64_t*>(acknowledged), 4096);
+}
+
 TEST_CASE("large arrays of a record and of a state are written from where they are") {
   const temp_dir place;
   const std::vector<std::byte> large(100'000, std::byte{7}), other(40'000, std::byte{8});
@@ -473,8 +541,8 @@ TEST_CASE("a file system that cannot write a file again gets a new one after eac
   std::uint64_t acknowledged = 0;
   live(appends_only{fs}, {.least_bytes = 100, .times_state = 0}, 40, acknowledged);
   std::size_t logs = 0;
-  for (const std::string& f : fs.files())
-    if (file_name_of(f).starts_with("log-")) ++logs, CHECK(fs.bytes(f).size() < 1000);
+  for (const std::string& f : fs.files()) logs += file_name_of(f).starts_with("log-");
+  CHECK(fs.bytes(name_of(fs, "log-")).size() < 1000);
   CHECK(logs == 1);
   CHECK(recovered(fs, "logs/ps-0") == first_records(40));
 }
