@@ -459,7 +459,7 @@ TEST_CASE("killed by SIGKILL at any instant while it writes its file again: all 
   for (int k = 0; k < kills; ++k) {
     const pid_t child = ::fork();
     if (child == 0) {
-      node_log log(any_file_system(), place / "ps-0", {.least_bytes = 150'000, .times_state = 0});
+      node_log log(any_file_system(), place / "ps-0", {.least_bytes = 60'000, .times_state = 0});
       sums s;
       begin(log, s);
       for (;;) {
@@ -492,7 +492,7 @@ TEST_CASE("killed by SIGKILL at any instant while it writes its file again: all 
     REQUIRE(s.of == expected.of);
     acknowledged[0] = s.count;
   }
-  CHECK(written_again > static_cast<std::uint64_t>(kills));
+  CHECK(written_again > 10);
   ::munmap(const_cast<std::uint64_t*>(acknowledged), 4096);
 }
 
