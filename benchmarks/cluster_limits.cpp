@@ -1,6 +1,8 @@
 // What a cluster of processes needs, and what its healthy worker notices of others, over gRPC on this machine:
 //
 //   bench_cluster_limits memory     the most memory of a worker and of a parameter server, 100 MB of parameters, Adam
+//   bench_cluster_limits logged     the same with a log of the parameter server, over 30 steps, in which it saves its
+//                                   state twice
 //   bench_cluster_limits flood      times of the steps of a worker beside a hostile one that sends tiny messages as
 //                                   fast as it can, and beside connections that send noise, over those without either
 //
@@ -10,6 +12,7 @@
 // needs: grpc
 #include <gradus/cluster/connected.hpp>
 #include <gradus/cluster/grpc.hpp>
+#include <gradus/cluster/recovery.hpp>
 #include <gradus/codecs.hpp>
 #include <gradus/data.hpp>
 #include <gradus/gradus.hpp>
@@ -76,8 +79,8 @@ struct open_grpc {
   }
 };
 
-template <int Units>
-void run_task(const std::string& folder) {
+template <int Units, class Recovery = recovery::roll_back>
+void run_task(const std::string& folder, const Recovery& of_lost = {}) {
   const auto config = run_config::from_environment({.model_dir = folder + "/run", .save_checkpoints_secs = none});
   detail::transport* carrier = nullptr;
   const server here(open_grpc{&carrier}, config);
@@ -87,7 +90,8 @@ void run_task(const std::string& folder) {
   for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i % 17) / 170;
   auto input = from_spans("x", x, extents{1000}, "y", y, extents{1}).repeat().batch(rows);
   std::FILE* const times = std::fopen(text(folder, "/", here.def().job_name).c_str(), "a");
-  auto t = make_trainer<model<Units>>(connected{here}, adam{.rate = 1e-5F}, silent{}, config, step_times{times});
+  auto t =
+      make_trainer<model<Units>>(connected{here}, adam{.rate = 1e-5F}, silent{}, config, of_lost, step_times{times});
   t.train(input.shard(here.workers(), here.worker()), {.steps = is_hostile ? 5 : 1'000'000});
   // Requests of the permission for a step that it does not take, each of which is answered.
   detail::message_frames frames;
@@ -169,10 +173,10 @@ void make_work(const std::atomic<bool>& stop) {
   while (!stop) x = x * 1.0000001;
 }
 
-void measure_memory(cluster c) {
+void measure_memory(cluster c, std::size_t steps) {
   const double parameters = 4e-6 * (1000. * wide + wide + wide * 1000. + 1000 + 1000 + 1);
   for (const char* job : {"ps", "chief", "worker"}) c.start(job);
-  for (const char* job : {"chief", "worker"}) c.wait_for(job, 10);
+  for (const char* job : {"chief", "worker"}) c.wait_for(job, steps);
   const auto line = [&](const char* job, const char* what, double bar) {
     const double most = c.most_memory(job);
     std::printf("%-7s %5.0f MB, %.2f of %s (%.0f MB)\n", job, most, most / bar, what, bar);
@@ -213,10 +217,15 @@ void measure_flood(cluster c) {
 int main(int argc, char** argv) {
   const std::string what = argc > 1 ? argv[1] : "flood";
   if (std::getenv("TF_CONFIG") != nullptr)
-    return what == "memory" ? run_task<wide>(argv[2]) : run_task<narrow>(argv[2]), 0;
+    return what == "memory"   ? run_task<wide>(argv[2])
+           : what == "logged" ? run_task<wide>(argv[2], recovery::log{.directory = text(argv[2], "/logs")})
+                              : run_task<narrow>(argv[2]),
+           0;
   const testing::temp_dir place;
   if (what == "memory")
-    measure_memory({argv[0], what, place.path()});
+    measure_memory({argv[0], what, place.path()}, 10);
+  else if (what == "logged")
+    measure_memory({argv[0], what, place.path()}, 30);
   else
     measure_flood({argv[0], what, place.path()});
 }

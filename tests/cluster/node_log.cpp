@@ -6,6 +6,10 @@
 
 #include <doctest/doctest.h>
 
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <cstdlib>
 #include <string>
 #include <vector>
@@ -84,6 +88,25 @@ faulty_files with_folder() {
   fs.count_from_zero();
   return fs;
 }
+// A disk whose files can only grow.
+struct appends_only {
+  using policy_for = kind::file_system;
+  using handle = int;
+  faulty_files disk;
+  int create(const std::string& path, int& h) const { return disk.create(path, h); }
+  int open_append(const std::string& path, int& h) const { return disk.open_append(path, h); }
+  int open_read(const std::string& path, int& h, std::uint64_t& n) const { return disk.open_read(path, h, n); }
+  int write(int h, std::span<const std::byte> from, std::size_t& n) const { return disk.write(h, from, n); }
+  int read(int h, std::span<std::byte> into, std::size_t& n) const { return disk.read(h, into, n); }
+  int sync(int h) const { return disk.sync(h); }
+  int close(int h) const { return disk.close(h); }
+  int rename(const std::string& from, const std::string& to) const { return disk.rename(from, to); }
+  int remove(const std::string& path) const { return disk.remove(path); }
+  int exists(const std::string& path) const { return disk.exists(path); }
+  int make_directory(const std::string& path) const { return disk.make_directory(path); }
+  int sync_directory(const std::string& path) const { return disk.sync_directory(path); }
+  int list(const std::string& path, std::vector<std::string>& names) const { return disk.list(path, names); }
+};
 std::string name_of(const faulty_files& fs, std::string_view kind) {
   std::string last;
   for (const std::string& f : fs.files())
@@ -332,6 +355,196 @@ TEST_CASE("a snapshot that is damaged is replaced by an older one only where all
   fs.create("logs/ps-0/log-4", h), fs.write(h, segment, moved), fs.close(h);
   fs.create("logs/ps-0/snapshot-3", h), fs.write(h, older, moved), fs.close(h);
   CHECK(recovered(fs, "logs/ps-0") == first_records(6));
+}
+
+TEST_CASE("a file that is written again: what it held before is never read as new") {
+  // Records of one length, so that new ones end where old ones began.
+  const auto equal = [](char process, std::uint64_t n) { return text(process, " wrote record ", 1000 + n); };
+  const auto live_on = [&](const any_file_system& fs, const node_log_options& o, char process, std::uint64_t more,
+                           records& wrote) {
+    node_log log(fs, "logs/ps-0", o);
+    records all = recovered(log);
+    CHECK(all.size() >= wrote.size());
+    all.resize(std::min(all.size(), wrote.size() + 1));  // one may be whole that was not acknowledged
+    CHECK(std::equal(wrote.begin(), wrote.end(), all.begin()));
+    for (wrote = all; more != 0; --more) {
+      all.push_back(equal(process, all.size() + 1));
+      log.append(bytes_of(all.back()));
+      log.sync();
+      wrote = all;
+      if (log.wants_snapshot()) log.snapshot([&](bytes_out out) { save(all, out); });
+    }
+  };
+  for (const bool durable : {false, true}) {
+    const node_log_options o{.durable = durable, .least_bytes = 300, .times_state = 0};
+    std::size_t segments = 0;
+    for (std::int64_t at = 0;; ++at) {
+      const faulty_files fs = with_folder();
+      records wrote;
+      live_on(fs, o, 'a', 7, wrote);
+      const faulty_files second = fs.after_kill();
+      second.plan({.at = at, .kill = true});
+      bool is_killed = false;
+      try {
+        live_on(second, o, 'b', 20, wrote);
+      } catch (const testing::killed&) {
+        is_killed = true;
+      }
+      INFO("operation ", at);
+      const std::size_t before = wrote.size();
+      live_on(second.after_kill(), o, 'c', 20, wrote);
+      CHECK(wrote.size() - before >= 20);
+      CHECK(wrote.size() - before <= 21);
+      if (is_killed) continue;
+      for (const std::string& f : second.files()) segments += file_name_of(f).starts_with("log-") ? 1 : 0;
+      CHECK(second.bytes(name_of(second, "log-")).size() > 300);
+      break;
+    }
+    CHECK(segments == 1);
+  }
+}
+
+TEST_CASE(
+    "the file of a process that a power failure ended is not written again: its lost records had the same numbers") {
+  const faulty_files fs = with_folder();
+  const auto write = [](node_log& log, records& all, std::size_t n, std::size_t length) {
+    for (; n != 0; --n) log.append(bytes_of(all.emplace_back(length, static_cast<char>('a' + all.size()))));
+    log.sync();
+  };
+  records all;
+  {
+    node_log first(fs, "logs/ps-0");
+    recovered(first);
+    write(first, all, 14, 10);
+  }
+  auto& bytes = fs.bytes("logs/ps-0/log-1");
+  std::fill_n(bytes.begin() + 24 + 3 * 50, 50, std::byte{0});  // record 4 did not reach the disk
+  all.resize(3);
+  {
+    node_log second(fs, "logs/ps-0");
+    CHECK(recovered(second) == all);
+    write(second, all, 2, 60);
+    second.snapshot([&](bytes_out out) { save(all, out); });
+    // In the first process's file, records 6 to 10 of this length would end where its record 11 begins.
+    write(second, all, 5, 60);
+  }
+  CHECK(!fs.holds("logs/ps-0/log-1"));
+  CHECK(recovered(fs, "logs/ps-0") == all);
+}
+
+TEST_CASE("killed by SIGKILL at any instant while it writes its file again: all that was acknowledged, once") {
+  const temp_dir place;
+  auto* const acknowledged = static_cast<volatile std::uint64_t*>(
+      ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  // The state is the number of records and a sum over their bytes; record n is long enough to be written in place, or
+  // not, and the same for every process.
+  const auto record = [](std::uint64_t n) {
+    std::vector<std::byte> r(n * 7919 % 5 == 0 ? 40'000 : n * 104729 % 3000);
+    for (std::size_t i = 0; i < r.size(); ++i) r[i] = static_cast<std::byte>(n * 31 + i * (n % 7));
+    return r;
+  };
+  struct sums {
+    std::uint64_t count = 0;
+    std::uint32_t of = 0;
+    void add(std::span<const std::byte> r) { ++count, of = extend(of, r); }
+  };
+  const auto begin = [&](node_log& log, sums& s) {
+    log.recover([&](bytes_in& in) { s.count = in.number<std::uint64_t>(), s.of = in.number<std::uint32_t>(); },
+                [&](std::span<const std::byte> r) { return s.add(r), true; });
+  };
+  std::uint64_t dice = 4711;
+  const int kills = std::getenv("GRADUS_LONG") != nullptr ? 2000 : 60;
+  std::uint64_t written_again = 0;
+  sums expected;
+  for (int k = 0; k < kills; ++k) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      node_log log(any_file_system(), place / "ps-0", {.least_bytes = 60'000, .times_state = 0});
+      sums s;
+      begin(log, s);
+      for (;;) {
+        const auto r = record(s.count + 1);
+        s.add(r);
+        const std::span<const std::byte> halves[] = {std::span(r).first(r.size() / 9),
+                                                     std::span(r).subspan(r.size() / 9)};
+        log.append(halves);
+        log.sync();
+        acknowledged[0] = s.count;
+        if (!log.wants_snapshot()) continue;
+        log.snapshot([&](bytes_out out) { out.number(s.count), out.number(s.of); });
+        acknowledged[1] = acknowledged[1] + 1;
+      }
+    }
+    dice = dice * 6364136223846793005u + 1442695040888963407u;
+    ::usleep(static_cast<useconds_t>(500 + (dice >> 33) % 8000));
+    ::kill(child, SIGKILL);
+    int status = 0;
+    REQUIRE(::waitpid(child, &status, 0) == child);
+    REQUIRE(WIFSIGNALED(status));
+    written_again = acknowledged[1];
+    node_log log(any_file_system(), place / "ps-0");
+    sums s;
+    begin(log, s);
+    INFO("kill ", k);
+    CHECK(s.count >= acknowledged[0]);
+    CHECK(s.count <= acknowledged[0] + 1);
+    while (expected.count < s.count) expected.add(record(expected.count + 1));
+    REQUIRE(s.of == expected.of);
+    acknowledged[0] = s.count;
+  }
+  CHECK(written_again > 10);
+  ::munmap(const_cast<std::uint64_t*>(acknowledged), 4096);
+}
+
+TEST_CASE("large arrays of a record and of a state are written from where they are") {
+  const temp_dir place;
+  const std::vector<std::byte> large(100'000, std::byte{7}), other(40'000, std::byte{8});
+  const auto put_in = [&](bytes_out out) {
+    out.number(std::uint32_t{1});
+    out.lent_bytes(large);
+    out.lent_bytes(other);
+    out.string("between");
+    out.lent_bytes(std::span(other).first(5));
+    out.lent_bytes(large);
+  };
+  std::vector<std::byte> copied;
+  put_in(bytes_out(copied));
+  const auto is_it = [&](std::span<const std::byte> b) {
+    return std::equal(b.begin(), b.end(), copied.begin(), copied.end());
+  };
+  for (const bool has_snapshot : {false, true}) {
+    node_log log(any_file_system(), place / text("ps-", has_snapshot));
+    recovered(log);
+    gathered_bytes record;
+    put_in(bytes_out(record));
+    for (int i = 0; i < 3; ++i) CHECK(log.append(record.pieces()) == static_cast<std::uint64_t>(i) + 1);
+    log.sync();
+    if (has_snapshot) log.snapshot(put_in);
+  }
+  int records = 0, snapshots = 0;
+  const auto replay = [&](std::span<const std::byte> r) { return records += is_it(r), true; };
+  const auto load = [&](bytes_in& in) {
+    std::vector<std::byte> all;
+    bytes_out out(all);
+    out.number(in.number<std::uint32_t>());
+    out.bytes(in.bytes()), out.bytes(in.bytes()), out.string(in.string()), out.bytes(in.bytes()), out.bytes(in.bytes());
+    snapshots += is_it(all);
+  };
+  for (const bool has_snapshot : {false, true})
+    CHECK(node_log(any_file_system(), place / text("ps-", has_snapshot)).recover(load, replay));
+  CHECK(records == 3);
+  CHECK(snapshots == 1);
+}
+
+TEST_CASE("a file system that cannot write a file again gets a new one after each snapshot") {
+  const faulty_files fs = with_folder();
+  std::uint64_t acknowledged = 0;
+  live(appends_only{fs}, {.least_bytes = 100, .times_state = 0}, 40, acknowledged);
+  std::size_t logs = 0;
+  for (const std::string& f : fs.files()) logs += file_name_of(f).starts_with("log-");
+  CHECK(fs.bytes(name_of(fs, "log-")).size() < 1000);
+  CHECK(logs == 1);
+  CHECK(recovered(fs, "logs/ps-0") == first_records(40));
 }
 
 TEST_CASE("one process has the folder") {

@@ -87,7 +87,7 @@ TEST_CASE("a file system whose handles are objects works through the seam, and e
 
 TEST_CASE("what a file system cannot do is asked of it, not of its type") {
   const any_file_system bare = wide_handles{}, disk = testing::faulty_files{}, real;
-  CHECK_FALSE((bare.claims() || bare.seeks() || bare.maps() || bare.writes_behind() || bare.locks()));
+  CHECK_FALSE((bare.claims() || bare.seeks() || bare.maps() || bare.writes_behind() || bare.rewinds() || bare.locks()));
   CHECK(disk.claims() == claims_files<testing::faulty_files>);
   CHECK(disk.seeks() == seeks_files<testing::faulty_files>);
   CHECK(disk.locks() == locks_files<testing::faulty_files>);
@@ -136,4 +136,11 @@ TEST_CASE("the operating system's files through the seam are the operating syste
   CHECK(std::string(reinterpret_cast<const char*>(two), moved) == "text");
   CHECK(fs.close(h) == 0);
   CHECK(posix{}.close(own) == 0);
+  REQUIRE(fs.create(dir / "again", h) == 0);
+  for (const std::string_view s : {"first", "2nd"}) {
+    CHECK(fs.rewind(h) == 0);
+    CHECK(fs.write(h, std::as_bytes(std::span(s)), moved) == 0);
+  }
+  CHECK(fs.close(h) == 0);
+  CHECK(read_text(fs, dir / "again") == "2ndst");
 }

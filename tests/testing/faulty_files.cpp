@@ -105,6 +105,37 @@ TEST_CASE("faulty_files: data that was not synced may be lost from any 512 bytes
   CHECK(left_of(fs, "a") == std::set<std::string>{data});
 }
 
+TEST_CASE("faulty_files: what is written over synced bytes is there, or not, sector by sector") {
+  const faulty_files fs;
+  int h = 0;
+  std::size_t moved = 0;
+  const std::string old = std::string(512, 'a') + std::string(512, 'b') + "c";
+  CHECK(fs.create("f", h) == 0);
+  CHECK(fs.sync_directory(".") == 0);
+  CHECK(fs.write(h, bytes(old), moved) == 0);
+  CHECK(fs.sync(h) == 0);
+  CHECK(fs.rewind(h) == 0);
+  CHECK(fs.write(h, bytes(std::string(600, 'x')), moved) == 0);
+  const std::string now = std::string(600, 'x') + old.substr(600);
+  CHECK(content(fs, "f") == now);
+  CHECK(content(fs.after_kill(), "f") == now);
+  const std::set<std::string> expected{now, old, old.substr(0, 512) + now.substr(512),
+                                       now.substr(0, 512) + old.substr(512)};
+  CHECK(left_of(fs, "f") == expected);
+  CHECK(left_of(fs.after_kill(), "f") == expected);
+  CHECK(fs.sync(h) == 0);
+  CHECK(left_of(fs, "f") == std::set<std::string>{now});
+  CHECK(fs.rewind(h) == 0);
+  CHECK(fs.write(h, bytes(old + "end"), moved) == 0);
+  CHECK(left_of(fs, "f").count(now + "en") == 0);
+  CHECK(left_of(fs, "f").count(now + "end") == 1);
+  CHECK(left_of(fs, "f").count(now) == 1);
+  int other = 0;
+  CHECK(fs.open_append("f", other) == 0);
+  CHECK(fs.write(other, bytes("!"), moved) == 0);
+  CHECK(content(fs, "f") == old + "end!");
+}
+
 TEST_CASE("faulty_files: names that were not synced may be lost, in any combination") {
   const faulty_files fs;
   publish(fs, "a", "old");

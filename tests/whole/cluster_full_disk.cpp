@@ -87,7 +87,7 @@ void fill(small_disk& disk, std::uint64_t bytes, const filled& f, cluster& c, co
     if (steps <= f.steps && said.all() >= wanted) {
       wanted = said.all() + 1 + static_cast<int>(random() % 3);
       bytes += static_cast<std::uint64_t>(std::exp(std::uniform_real_distribution<>(8, std::log(f.most))(random)));
-      // A log needs two more names for a snapshot and the records behind it.
+      // A log needs another name for a snapshot.
       const bool lacks_files = disk.is_mounted() && random() % 3 == 0;
       if (++steps > f.steps)
         disk.resize(enough);

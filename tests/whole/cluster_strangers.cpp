@@ -52,8 +52,9 @@ struct world final : protocol_outside, worker_owner {
 
   explicit world(dice& all) : d(&all), parts(2, {{"v", float64, 0, std::as_bytes(std::span(&one, 1))}}) {}
   void send(const protocol_message& m) override { sent += frames.encode(m).size() != 0; }
-  std::uint64_t write(std::span<const std::byte> record) override {
-    records.emplace_back(record.begin(), record.end());
+  std::uint64_t write(std::span<const std::span<const std::byte>> pieces) override {
+    auto& record = records.emplace_back();
+    for (const auto p : pieces) record.insert(record.end(), p.begin(), p.end());
     return records.size();
   }
   void begin() override { half->begin_with(d->below(4), parts, now); }

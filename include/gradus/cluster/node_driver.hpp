@@ -141,8 +141,8 @@ private:
   void borrowed(std::uint32_t node) override { network_->inbox(number_).borrow(node); }
   void returned(std::uint32_t node) override { network_->inbox(number_).give_back(node); }
   void values_change() override { network_->part_with(number_); }
-  std::uint64_t write(std::span<const std::byte> record) override {
-    return written_ = log_ != nullptr ? log_->log.append(record) : written_ + 1;
+  std::uint64_t write(std::span<const std::span<const std::byte>> pieces) override {
+    return written_ = log_ != nullptr ? log_->log.append(pieces) : written_ + 1;
   }
   void ordered(const order_entry& e) override {
     if (log_ != nullptr && log_->orders) log_->orders->add(e);
@@ -292,7 +292,7 @@ private:
   }
   std::string waited(nanos since) const;
   void send(const protocol_message& m) override { network_->post(m); }
-  std::uint64_t write(std::span<const std::byte>) override { return 0; }  // a worker has no log
+  std::uint64_t write(std::span<const std::span<const std::byte>>) override { return 0; }  // a worker has no log
   void begin() override {
     std::uint64_t order = 0;
     const auto parts = told_->state(order);

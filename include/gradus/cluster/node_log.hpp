@@ -12,6 +12,11 @@
 // record that was torn when a process ended, and no file has to be truncated. At any instant the folder holds a whole
 // snapshot and the records after it; if it does not, that is an error, so no older state is taken for the newest.
 //
+// After a snapshot the file of the segment, whose records are not needed any more, gets the name of the next segment
+// and is written again from its beginning: the system has its pages, and the disk its blocks. Behind the new records
+// there are records that this process has written before, so their numbers are smaller, and no reader goes on with one.
+// The file of another process is never used again, since that may have written records with the same numbers.
+//
 // A record that is written survives the end of its process; one that is synced (`durable`) also survives that of the
 // machine. One sync is for all records before it, so a driver handles the messages that have come and syncs once. An
 // error in writing is final: nothing is acknowledged after it.
@@ -56,8 +61,9 @@ public:
   bool recover(const std::function<void(bytes_in&)>& load,
                const std::function<bool(std::span<const std::byte>)>& replay);
 
-  // Appends a record and returns its number.
-  std::uint64_t append(std::span<const std::byte> record);
+  // Appends a record, whose bytes come in pieces, and returns its number.
+  std::uint64_t append(std::span<const std::span<const std::byte>> pieces);
+  std::uint64_t append(std::span<const std::byte> record) { return append({&record, 1}); }
   // Returns the number of the last record.
   std::uint64_t last() const { return last_; }
   // Once it has returned, all records that were appended survive.
@@ -81,7 +87,8 @@ private:
   bool is_open_ = false, has_failed_ = false;
   bool is_named_ = true;  // the segment's directory entry survives
   std::string path_;      // of the segment
-  std::vector<std::byte> buffer_, state_;
+  std::vector<std::byte> buffer_;
+  gathered_bytes state_;
 
   struct found {
     std::vector<std::uint64_t> snapshots, segments;  // by number, descending and ascending
@@ -93,6 +100,7 @@ private:
                     const std::function<bool(std::span<const std::byte>)>& replay);
   void make_certain(const std::string& path) const;
   void begin_segment();
+  void create_segment();
   void close_segment();
   void write_buffer();
   void put(std::span<const std::byte> bytes);

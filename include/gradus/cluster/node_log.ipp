@@ -20,8 +20,8 @@ namespace log_bytes {
 inline constexpr char segment_magic[] = "GRDL", record_magic[] = "GRLR", snapshot_magic[] = "GRLS";
 inline constexpr std::uint16_t version = 2;
 inline constexpr std::size_t segment_head = 24, record_head = 40, snapshot_head = 32;
-// A record of at least this length is written without a copy to the buffer.
-inline constexpr std::size_t written_alone = 1 << 15;
+// A piece of a record that has at least this length is written without a copy to the buffer.
+inline constexpr std::size_t written_alone = gathered_bytes::left_in_place;
 
 template <class Number>
 void put(std::byte* at, Number n) {
@@ -40,6 +40,16 @@ inline void seal(std::span<std::byte> head) {
 inline bool is_sealed(std::span<const std::byte> head, const char* magic) {
   return std::memcmp(head.data(), magic, 4) == 0 &&
          get<std::uint32_t>(head, head.size() - 4) == crc32c(head.first(head.size() - 4));
+}
+
+struct summed {
+  std::uint64_t bytes = 0;
+  std::uint32_t checksum = 0;
+};
+inline summed sum_of(std::span<const std::span<const std::byte>> pieces) {
+  summed s;
+  for (const auto p : pieces) s.bytes += p.size(), s.checksum = extend(s.checksum, p);
+  return s;
 }
 
 struct record {
@@ -229,7 +239,7 @@ GRADUS_BODY bool node_log::recover(const std::function<void(bytes_in&)>& load,
   for (std::size_t i = 0; i < f.segments.size(); ++i) {
     const std::uint64_t first = f.segments[i];
     const std::uint64_t end = i + 1 < f.segments.size() ? f.segments[i + 1] - 1 : UINT64_MAX;
-    if (end <= last_) continue;    // the next segment begins at or before the next record
+    if (first <= last_) continue;  // it ends at or before the snapshot, and its file may be another segment's already
     if (first > last_ + 1) break;  // the records between are missing
     read_segment(first, end, last_ + 1, problem, replay);
     if (o_.durable) make_certain(path_of("log-", first));
@@ -264,21 +274,32 @@ GRADUS_BODY void node_log::must_be_whole() const {
                "\" could not be written before; open it again once its disk can be written"));
 }
 
+// Begins the segment of the next record, in the file of the last segment if this process has one.
 GRADUS_BODY void node_log::begin_segment() {
-  path_ = path_of("log-", last_ + 1);
-  int e = uninterrupted([&] { return fs_.create(path_, handle_); });
-  if (e == EEXIST) {  // the process that made it ended before a record was in it
-    check(uninterrupted([&] { return fs_.remove(path_); }), "remove", path_);
-    e = uninterrupted([&] { return fs_.create(path_, handle_); });
+  const std::string before = std::exchange(path_, path_of("log-", last_ + 1));
+  if (is_open_ && fs_.rewinds()) {  // first the name: under the old one there must only be the old segment's records
+    check(uninterrupted([&] { return fs_.rename(before, path_); }), "rename", before);
+    check(uninterrupted([&] { return fs_.rewind(handle_); }), "rewind", path_);
+  } else {
+    close_segment();
+    create_segment();
   }
-  check(e, "create", path_);
-  is_open_ = true, is_named_ = false;
+  is_named_ = false;
   std::byte head[log_bytes::segment_head] = {};
   std::memcpy(head, log_bytes::segment_magic, 4);
   log_bytes::put(head + 4, log_bytes::version);
   log_bytes::put(head + 8, last_ + 1);
   log_bytes::seal(head);
   buffer_.insert(buffer_.end(), std::begin(head), std::end(head));
+}
+GRADUS_BODY void node_log::create_segment() {
+  int e = uninterrupted([&] { return fs_.create(path_, handle_); });
+  if (e == EEXIST) {  // the process that made it ended before a record was in it
+    check(uninterrupted([&] { return fs_.remove(path_); }), "remove", path_);
+    e = uninterrupted([&] { return fs_.create(path_, handle_); });
+  }
+  check(e, "create", path_);
+  is_open_ = true;
 }
 GRADUS_BODY void node_log::close_segment() {
   if (std::exchange(is_open_, false)) fs_.close(handle_);
@@ -294,24 +315,26 @@ GRADUS_BODY void node_log::write_buffer() {
   buffer_.clear();
 }
 
-GRADUS_BODY std::uint64_t node_log::append(std::span<const std::byte> record) {
+GRADUS_BODY std::uint64_t node_log::append(std::span<const std::span<const std::byte>> pieces) {
   must_be_whole();
   if (!is_open_) begin_segment();
   std::byte head[log_bytes::record_head] = {};
   std::memcpy(head, log_bytes::record_magic, 4);
-  log_bytes::put(head + 4, crc32c(record));
-  log_bytes::put(head + 8, static_cast<std::uint64_t>(record.size()));
+  const log_bytes::summed all = log_bytes::sum_of(pieces);
+  log_bytes::put(head + 4, all.checksum);
+  log_bytes::put(head + 8, all.bytes);
   log_bytes::put(head + 16, last_ + 1);
   log_bytes::put(head + 24, synced_);
   log_bytes::seal(head);
   buffer_.insert(buffer_.end(), std::begin(head), std::end(head));
-  if (record.size() >= log_bytes::written_alone) {
-    write_buffer();
-    put(record);
-  } else {
-    buffer_.insert(buffer_.end(), record.begin(), record.end());
-  }
-  behind_ += sizeof head + record.size();
+  for (const auto p : pieces)
+    if (p.size() >= log_bytes::written_alone) {
+      write_buffer();
+      put(p);
+    } else {
+      buffer_.insert(buffer_.end(), p.begin(), p.end());
+    }
+  behind_ += sizeof head + all.bytes;
   return ++last_;
 }
 
@@ -331,20 +354,24 @@ GRADUS_BODY void node_log::snapshot(const std::function<void(bytes_out)>& save) 
   must_be_whole();
   using namespace log_bytes;
   write_buffer();
-  state_.assign(snapshot_head, std::byte{0});
+  state_.clear();
   save(bytes_out(state_));
-  const std::span<std::byte> head = std::span(state_).first(snapshot_head);
-  std::memcpy(head.data(), snapshot_magic, 4);
-  log_bytes::put(head.data() + 4, version);
-  log_bytes::put(head.data() + 8, static_cast<std::uint64_t>(state_.size() - snapshot_head));
-  log_bytes::put(head.data() + 16, last_);
-  log_bytes::put(head.data() + 24, crc32c(std::span<const std::byte>(state_).subspan(snapshot_head)));
+  const auto pieces = state_.pieces();
+  const summed all = sum_of(pieces);
+  std::byte head[snapshot_head] = {};
+  std::memcpy(head, snapshot_magic, 4);
+  log_bytes::put(head + 4, version);
+  log_bytes::put(head + 8, all.bytes);
+  log_bytes::put(head + 16, last_);
+  log_bytes::put(head + 24, all.checksum);
   seal(head);
 
   const std::string path = path_of("snapshot-", last_);
   temporary_file to;
   auto problem = to.create(fs_, path);
-  if (!problem) problem = to.write(fs_, state_);
+  if (!problem) problem = to.write(fs_, head);
+  for (const auto p : pieces)
+    if (!problem) problem = to.write(fs_, p);
   if (!problem && o_.durable) problem = to.sync(fs_);
   if (!problem) problem = to.reveal(fs_);
   if (problem) to.discard(fs_);
@@ -353,7 +380,6 @@ GRADUS_BODY void node_log::snapshot(const std::function<void(bytes_out)>& save) 
     check(uninterrupted([&] { return fs_.sync_directory(directory_); }), "sync the directory", directory_);
   // From here on the earlier records are not needed, and no record is acknowledged that was not before.
   synced_ = last_;
-  close_segment();
   begin_segment();
   const found f = look();
   // A file that cannot be removed does no harm, and is removed after the next snapshot.
@@ -362,7 +388,7 @@ GRADUS_BODY void node_log::snapshot(const std::function<void(bytes_out)>& save) 
   for (const std::uint64_t n : f.snapshots)
     if (n < last_) uninterrupted([&] { return fs_.remove(path_of("snapshot-", n)); });
   behind_ = 0;
-  least_ = std::max<std::uint64_t>(o_.least_bytes, o_.times_state * state_.size());
+  least_ = std::max<std::uint64_t>(o_.least_bytes, o_.times_state * (snapshot_head + all.bytes));
 }
 
 }  // namespace gradus::detail

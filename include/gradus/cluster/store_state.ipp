@@ -52,7 +52,7 @@ GRADUS_BODY void refuse_half(std::span<const state_entry> entries, std::span<con
 
 GRADUS_BODY void save_stored(bytes_out out, std::span<const wire_slice> state) {
   out.number(static_cast<std::uint32_t>(state.size()));
-  for (const wire_slice& s : state) out.string(s.name), out.number(s.type), out.bytes(s.bytes);
+  for (const wire_slice& s : state) out.string(s.name), out.number(s.type), out.lent_bytes(s.bytes);
 }
 GRADUS_BODY std::vector<wire_slice> load_stored(bytes_in& in, std::span<const wire_slice> state) {
   const std::size_t n = in.count(13);

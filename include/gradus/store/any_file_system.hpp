@@ -69,6 +69,8 @@ public:
   void unmap(std::span<const std::byte> bytes) const { does_->unmap(state_.get(), bytes); }
   bool writes_behind() const { return does_->write_behind != nullptr; }  // writes_behind_files
   void write_behind(handle h, std::size_t bytes) const { does_->write_behind(state_.get(), h, bytes); }
+  bool rewinds() const { return does_->rewind != nullptr; }  // rewinds_files
+  int rewind(handle h) const { return does_->rewind(state_.get(), h); }
   bool locks() const { return does_->lock != nullptr; }  // locks_files
   int lock(const std::string& path, handle& h, long& owner) const { return does_->lock(state_.get(), path, h, owner); }
   void unlock(handle h) const { does_->unlock(state_.get(), h); }
@@ -98,6 +100,7 @@ private:
     int (*map)(const void*, const std::string&, std::span<const std::byte>&) = nullptr;
     void (*unmap)(const void*, std::span<const std::byte>) = nullptr;
     void (*write_behind)(const void*, handle, std::size_t) = nullptr;
+    int (*rewind)(const void*, handle) = nullptr;
     int (*lock)(const void*, const std::string&, handle&, long&) = nullptr;
     void (*unlock)(const void*, handle) = nullptr;
     int (*locked_at)(const void*, const std::string&, handle) = nullptr;
@@ -185,6 +188,7 @@ private:
       }
       if constexpr (writes_behind_files<F>)
         t.write_behind = [](const void* s, handle h, std::size_t n) { in(s).write_behind(at(h), n); };
+      if constexpr (rewinds_files<F>) t.rewind = [](const void* s, handle h) { return in(s).rewind(at(h)); };
       if constexpr (locks_files<F>) {
         t.lock = [](const void* s, text p, handle& h, long& owner) {
           return keep(h, [&](auto& o) { return in(s).lock(p, o, owner); });

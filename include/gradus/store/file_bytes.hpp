@@ -3,7 +3,8 @@
 //
 // A mapping shows the present contents of the file. This library replaces its files by renaming and never shortens
 // them, so a mapping of such a file keeps its bytes. If another program truncates a file while it is mapped, the
-// process that reads the mapping is killed (SIGBUS).
+// process that reads the mapping is killed (SIGBUS). (A log of a cluster's node writes a file again: it is mapped only
+// by the process that has locked the log's folder.)
 #pragma once
 #include "file.hpp"
 

@@ -81,6 +81,12 @@ template <class F>
 concept writes_behind_files =
     file_system<F> && requires(const F& fs, typename F::handle h, std::size_t bytes) { fs.write_behind(h, bytes); };
 
+// A file system whose files can be written again from byte 0 on: their length and the bytes that are not written stay.
+template <class F>
+concept rewinds_files = file_system<F> && requires(const F& fs, typename F::handle h) {
+  { fs.rewind(h) } -> std::same_as<int>;  // of a file that this handle has created
+};
+
 // A file system that can lock a file for one process (store/directory_lock.hpp). In those that cannot, nothing is
 // locked.
 template <class F>
@@ -135,6 +141,8 @@ struct posix {
   int seek(int h, std::uint64_t offset) const {
     return ::lseek(h, static_cast<off_t>(offset), SEEK_SET) < 0 ? errno : 0;
   }
+  // Sets the byte at which the next write begins.
+  int rewind(int h) const { return seek(h, 0); }
   int sync(int h) const {
 #if defined(F_FULLFSYNC)
     if (::fcntl(h, F_FULLFSYNC) == 0) return 0;  // macOS: fsync stops at the drive's cache

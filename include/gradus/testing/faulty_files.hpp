@@ -5,6 +5,7 @@
 //
 //   - data of a file since its last sync: any prefix that ends at a multiple of 512 bytes, or all of it; or the full
 //     length with zeros where a prefix, or one sector, did not arrive
+//   - data that was written over what the disk had: the old bytes before a sector, behind it, in it, or everywhere
 //   - names (created, renamed, removed, made) since their directory's last sync: any subset, applied in order
 //
 // The model is that of SQLite's crash tests and LevelDB's fault-injecting environment, but the states are enumerated
@@ -121,8 +122,14 @@ public:
     const auto opened = disk_->handles.find(h);
     if (opened == disk_->handles.end()) return EBADF;
     moved = std::min(most, from.size());
-    auto& now = data(opened->second.inode).now;
-    now.insert(now.end(), from.begin(), from.begin() + static_cast<std::ptrdiff_t>(moved));
+    inode_data& d = data(opened->second.inode);
+    std::size_t& at = opened->second.at;
+    if (opened->second.appends) at = d.now.size();
+    if (at < d.durable && d.before.empty())
+      d.before.assign(d.now.begin(), d.now.begin() + static_cast<std::ptrdiff_t>(d.durable));
+    d.now.resize(std::max(d.now.size(), at + moved));
+    std::copy_n(from.begin(), moved, d.now.begin() + static_cast<std::ptrdiff_t>(at));
+    at += moved;
     if (dies) return begin("write");
     return 0;
   }
@@ -144,7 +151,15 @@ public:
     const auto opened = disk_->handles.find(h);
     if (opened == disk_->handles.end()) return EBADF;
     auto& d = data(opened->second.inode);
-    d.durable = d.now.size();
+    d.durable = d.now.size(), d.before.clear();
+    return 0;
+  }
+  int rewind(int h) const {
+    const std::lock_guard lock(disk_->one_at_a_time);
+    if (const int e = begin("rewind"); e != 0) return e;
+    const auto opened = disk_->handles.find(h);
+    if (opened == disk_->handles.end()) return EBADF;
+    opened->second.at = 0;
     return 0;
   }
   int close(int h) const {
@@ -230,11 +245,13 @@ private:
   };
   struct inode_data {
     std::vector<std::byte> now;
-    std::size_t durable = 0;  // number of bytes that are on the disk
+    std::size_t durable = 0;        // number of bytes that are on the disk
+    std::vector<std::byte> before;  // these bytes, if some were written again since
   };
   struct open_file {
     int inode = 0;
     std::size_t at = 0;
+    bool appends = false;
   };
   struct disk {
     std::mutex one_at_a_time;  // operations may come from several threads
@@ -275,8 +292,8 @@ private:
     const auto found = disk_->live.find(directory_of(path));
     return found == disk_->live.end() ? ENOENT : found->second != 0 ? ENOTDIR : 0;
   }
-  int open(int inode, int& h) const {
-    disk_->handles[h = disk_->next_handle++] = {inode, 0};
+  int open(int inode, int& h, bool appends = false) const {
+    disk_->handles[h = disk_->next_handle++] = {inode, 0, appends};
     return 0;
   }
   int open_for_writing(std::string_view operation, const std::string& path, bool must_be_new, int& h) const {
@@ -284,10 +301,10 @@ private:
     if (const int e = parent(path); e != 0) return e;
     const auto found = disk_->live.find(path);
     if (found != disk_->live.end() && must_be_new) return EEXIST;
-    if (found != disk_->live.end()) return found->second == 0 ? EISDIR : open(found->second, h);
+    if (found != disk_->live.end()) return found->second == 0 ? EISDIR : open(found->second, h, true);
     const int inode = disk_->next_inode++;
     change({directory_of(path), {}, path, inode});
-    return open(inode, h);
+    return open(inode, h, !must_be_new);
   }
   static bool reachable(const std::string& path, const name_table& names) {
     for (auto above = path; above != "." && above != "/";) {
@@ -298,20 +315,44 @@ private:
     return true;
   }
 
+  static constexpr std::size_t sector = 512, ends = 8;
+
   // Returns the contents that one file may be left with.
   static std::set<std::vector<std::byte>> remains(const inode_data& d) {
-    constexpr std::size_t sector = 512, ends = 8;
-    std::set<std::vector<std::byte>> out{d.now};
-    std::vector<std::size_t> cuts;
-    for (std::size_t at = d.durable; at < d.now.size(); at = (at / sector + 1) * sector) cuts.push_back(at);
-    if (cuts.size() > 3 * ends) {  // of a long file only the first, the middle and the last cuts
-      const auto middle = cuts.begin() + static_cast<std::ptrdiff_t>(cuts.size() / 2 - ends / 2);
-      std::vector<std::size_t> some(cuts.begin(), cuts.begin() + ends);
-      some.insert(some.end(), middle, middle + ends);
-      some.insert(some.end(), cuts.end() - ends, cuts.end());
-      cuts = std::move(some);
+    std::set<std::vector<std::byte>> out = remains_of_end(d);
+    if (d.before.empty()) return out;
+    const auto mixed = [&d](auto is_old) {
+      inode_data m{d.now, d.durable, {}};
+      for (std::size_t at = 0; at < d.before.size(); at += sector)
+        if (is_old(at))
+          std::copy_n(d.before.begin() + static_cast<std::ptrdiff_t>(at), std::min(sector, d.before.size() - at),
+                      m.now.begin() + static_cast<std::ptrdiff_t>(at));
+      return m;
+    };
+    out.merge(remains_of_end(mixed([](std::size_t) { return true; })));
+    for (const std::size_t cut : some(0, d.before.size())) {
+      out.insert(mixed([cut](std::size_t at) { return at < cut; }).now);
+      out.insert(mixed([cut](std::size_t at) { return at == cut; }).now);
+      out.insert(mixed([cut](std::size_t at) { return at > cut; }).now);
     }
-    for (const std::size_t cut : cuts) {
+    return out;
+  }
+  // Returns the first bytes of sectors from `at` on; of many only the first, the middle and the last ones.
+  static std::vector<std::size_t> some(std::size_t at, std::size_t end) {
+    std::vector<std::size_t> cuts;
+    for (; at < end; at = (at / sector + 1) * sector) cuts.push_back(at);
+    if (cuts.size() > 3 * ends) {
+      const auto middle = cuts.begin() + static_cast<std::ptrdiff_t>(cuts.size() / 2 - ends / 2);
+      std::vector<std::size_t> few(cuts.begin(), cuts.begin() + ends);
+      few.insert(few.end(), middle, middle + ends);
+      few.insert(few.end(), cuts.end() - ends, cuts.end());
+      cuts = std::move(few);
+    }
+    return cuts;
+  }
+  static std::set<std::vector<std::byte>> remains_of_end(const inode_data& d) {
+    std::set<std::vector<std::byte>> out{d.now};
+    for (const std::size_t cut : some(d.durable, d.now.size())) {
       const auto keep = d.now.begin() + static_cast<std::ptrdiff_t>(cut);
       std::vector<std::byte> bytes(d.now.begin(), keep);
       out.insert(bytes);
@@ -338,7 +379,7 @@ private:
       for (const auto& [path, bytes] : files) {
         const int inode = out.disk_->next_inode++;
         out.disk_->live[path] = out.disk_->durable[path] = inode;
-        out.disk_->inodes[inode] = {bytes, bytes.size()};
+        out.disk_->inodes[inode] = {bytes, bytes.size(), {}};
       }
       visit(out);
       return;
@@ -352,6 +393,6 @@ private:
 
   std::shared_ptr<disk> disk_;
 };
-static_assert(claims_files<faulty_files>);
+static_assert(claims_files<faulty_files> && rewinds_files<faulty_files>);
 
 }  // namespace gradus::testing

@@ -30,6 +30,32 @@ TEST_CASE("numbers, strings and bytes lie little-endian behind one another, and 
         "malformed thing: expected 4 more bytes, and 0 are left");
 }
 
+TEST_CASE("large arrays are left where they are, between what is copied") {
+  const std::vector<std::byte> large(gathered_bytes::left_in_place, std::byte{5}),
+      small(large.size() - 1, std::byte{6});
+  gathered_bytes gathered;
+  std::vector<std::byte> copied;
+  for (int i = 0; i < 2; ++i) {
+    gathered.clear(), copied.clear();
+    for (bytes_out out : {bytes_out(gathered), bytes_out(copied)}) {
+      out.lent_bytes(large);
+      out.string("ab");
+      out.lent_bytes(small);
+      out.lent_bytes(large);
+      out.bytes(large);
+    }
+    std::vector<std::byte> joined;
+    int in_place = 0;
+    for (const auto p : gathered.pieces()) {
+      joined.insert(joined.end(), p.begin(), p.end());
+      in_place += p.data() == large.data();
+    }
+    CHECK(joined == copied);
+    CHECK(in_place == 2);
+    CHECK(gathered.pieces().size() == 5);
+  }
+}
+
 TEST_CASE("lengths are not believed") {
   std::vector<std::byte> b;
   bytes_out out(b);

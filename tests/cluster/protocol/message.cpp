@@ -16,7 +16,7 @@ struct outside final : protocol_outside {
   void send(const protocol_message& m) override {
     said.push_back(text(kind_name(m.kind), " ", m.to, " ", m.ids.empty() ? 0 : m.ids[0].sequence));
   }
-  std::uint64_t write(std::span<const std::byte>) override { return 0; }
+  std::uint64_t write(std::span<const std::span<const std::byte>>) override { return 0; }
 };
 }  // namespace
 

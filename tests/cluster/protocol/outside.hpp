@@ -36,8 +36,9 @@ struct seen_outside final : protocol_outside {
     }
     return s;
   }
-  std::uint64_t write(std::span<const std::byte> record) override {
-    records.emplace_back(record.begin(), record.end());
+  std::uint64_t write(std::span<const std::span<const std::byte>> pieces) override {
+    auto& record = records.emplace_back();
+    for (const auto p : pieces) record.insert(record.end(), p.begin(), p.end());
     return records.size();
   }
   void borrowed(std::uint32_t node) override { ++lent[node]; }

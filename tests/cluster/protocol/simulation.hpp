@@ -393,8 +393,9 @@ private:
 
     node(history* all, std::uint32_t n) : h(all), number(n) {}
     void send(const protocol_message& m) override { h->post(m); }
-    std::uint64_t write(std::span<const std::byte> record) override {
-      records.emplace_back(record.begin(), record.end());
+    std::uint64_t write(std::span<const std::span<const std::byte>> pieces) override {
+      auto& record = records.emplace_back();
+      for (const auto p : pieces) record.insert(record.end(), p.begin(), p.end());
       ++written;
       nanos wait = h->p_.disk == 0 ? 0 : h->dice_.between(0, h->p_.disk);
       if (h->now_ < h->p_.heal && h->p_.disk != 0 && h->dice_.chance(20))

@@ -16,9 +16,41 @@
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
+// Bytes that are written and not kept: a record, a snapshot. Large arrays are left where they are, so a gradient or a
+// state is not copied on its way to the log.
+class gathered_bytes {
+public:
+  static constexpr std::size_t left_in_place = std::size_t{1} << 15;  // bytes of the smallest array that is not copied
+
+  void clear() { copied_.clear(), left_.clear(); }
+  // Returns all bytes, one piece after another. It is valid until something is added, and while the arrays stay.
+  std::span<const std::span<const std::byte>> pieces() {
+    pieces_.clear();
+    std::size_t at = 0;
+    const auto up_to = [&](std::size_t end) {
+      if (end != at) pieces_.push_back(std::span<const std::byte>(copied_).subspan(at, end - at));
+      at = end;
+    };
+    for (const left& l : left_) up_to(l.behind), pieces_.push_back(l.bytes);
+    up_to(copied_.size());
+    return pieces_;
+  }
+
+private:
+  friend class bytes_out;
+  struct left {
+    std::size_t behind;  // number of copied bytes before it
+    std::span<const std::byte> bytes;
+  };
+  std::vector<std::byte> copied_;
+  std::vector<left> left_;
+  std::vector<std::span<const std::byte>> pieces_;
+};
+
 class bytes_out {
 public:
   explicit bytes_out(std::vector<std::byte>& to) : to_(&to) {}
+  explicit bytes_out(gathered_bytes& to) : to_(&to.copied_), gathered_(&to) {}
   template <class Number>
     requires(std::is_arithmetic_v<Number> || std::is_enum_v<Number>)
   void number(Number n) {
@@ -28,6 +60,12 @@ public:
     number(static_cast<std::uint64_t>(b.size()));
     add(b.data(), b.size());
   }
+  // The same for bytes that stay where they are until what is written here was used.
+  void lent_bytes(std::span<const std::byte> b) {
+    if (gathered_ == nullptr || b.size() < gathered_bytes::left_in_place) return bytes(b);
+    number(static_cast<std::uint64_t>(b.size()));
+    gathered_->left_.push_back({to_->size(), b});
+  }
   void string(std::string_view s) {
     number(static_cast<std::uint32_t>(s.size()));
     add(s.data(), s.size());
@@ -35,6 +73,7 @@ public:
 
 private:
   std::vector<std::byte>* to_;
+  gathered_bytes* gathered_ = nullptr;  // null: everything is copied
 
   void add(const void* from, std::size_t n) {  // in one pass: a record may hold a whole gradient
     const auto* const first = static_cast<const std::byte*>(from);

@@ -179,10 +179,10 @@ class protocol_outside {
 public:
   // Sends a message to a node, or loses it. A message to the node itself is delivered after the machine has returned.
   virtual void send(const protocol_message& m) = 0;
-  // Appends a record to the node's log and returns its number, 1 and up. Once the record would survive what it has to
-  // survive, the driver calls `synced(number)`, for all records up to that one; until then no message that depends on
-  // it is sent.
-  virtual std::uint64_t write(std::span<const std::byte> record) = 0;
+  // Appends a record, whose bytes come in pieces, to the node's log and returns its number, 1 and up. Once the record
+  // would survive what it has to survive, the driver calls `synced(number)`, for all records up to that one; until then
+  // no message that depends on it is sent.
+  virtual std::uint64_t write(std::span<const std::span<const std::byte>> pieces) = 0;
   // Returns true if the contents of records are used; if not, `write` is called with an empty record, only for the
   // number.
   virtual bool keeps_records() const { return true; }

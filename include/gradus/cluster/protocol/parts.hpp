@@ -126,7 +126,7 @@ public:
     for (const wire_slice& s : slices) {
       out.string(s.name);
       out.number(s.type), out.number(s.role), out.number(s.begin);
-      out.bytes(s.bytes);
+      out.lent_bytes(s.bytes);
     }
   }
   // The slices refer to the bytes that are read, and to their names in `names`.

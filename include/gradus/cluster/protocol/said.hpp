@@ -26,13 +26,13 @@ public:
   template <class Kind, class More>
   std::uint64_t write(Kind what, std::uint64_t about, std::span<const contribution_id> ids, More more) {
     record_.clear();
-    if (!out_->keeps_records()) return out_->write(record_);
+    if (!out_->keeps_records()) return out_->write({});
     bytes_out out(record_);
     out.number(what);
     out.number(about);
     write_ids(out, ids);
     more(out);
-    return out_->write(record_);
+    return out_->write(record_.pieces());
   }
   template <class Kind>
   std::uint64_t write(Kind what, std::uint64_t about, std::span<const contribution_id> ids) {
@@ -46,7 +46,7 @@ private:
   protocol_outside* out_;
   std::uint64_t synced_ = 0;
   held_messages held_;
-  std::vector<std::byte> record_;
+  gathered_bytes record_;
 };
 
 // Tracks the updates that were applied, in their order, and the last one that the log has.

@@ -106,7 +106,7 @@ public:
     bytes_out out(record_);
     out.number(record_kind), out.number(u.order), out.number(m.sequence);
     r.lists.save(out);
-    r.record = out_->write(record_);
+    r.record = out_->write(record_.pieces());
     settled(u);
     this->synced(synced);
   }
@@ -177,7 +177,7 @@ private:
   std::vector<std::string> names_;  // of shards
   std::vector<update> open_, free_;
   std::vector<wire_slice> slices_;
-  std::vector<std::byte> record_;
+  gathered_bytes record_;
 
   // Returns the shards whose lists of the present round are here.
   std::uint64_t present(std::uint64_t order) const {

@@ -179,7 +179,7 @@ private:
   std::vector<contribution_id> ids_;
   std::vector<staged_part> set_;
   std::vector<wire_slice> whole_;
-  std::vector<std::byte> record_;
+  gathered_bytes record_;
 
   protocol_message to_worker(message_kind kind, const contribution_id& id, std::uint64_t about) const {
     return {kind, o_.number, o_.shape.node_of(id.worker), id.incarnation, id.sequence, about, {}, {}};
@@ -281,7 +281,7 @@ private:
       out.number(record_kind::part);
       part_memory::save(out, p);
     }
-    p.record = out_->write(record_);
+    p.record = out_->write(record_.pieces());
     if (Faults::on(protocol_fault::applied_when_staged)) {
       const staged_part alone{p.id, p.step, p.slices};
       store_->begin(applied_ + 1, std::span(&alone, 1)), store_->apply();
