@@ -2,6 +2,8 @@
 // and ways to cut a result into tiles. A lane does what a single number would, so the size of a tile and the width of a
 // register do not change the bits.
 #pragma once
+#include <cstring>
+
 #include "tile.hpp"
 #include "windows.hpp"
 
@@ -17,6 +19,30 @@ GRADUS_INLINE N load_run(const typename N::value_type* p, std::size_t n) {
 template <class N>
 GRADUS_INLINE void store_run(N x, typename N::value_type* p, std::size_t n) {
   n == N::width ? x.store(p) : x.store_partial(p, n);
+}
+
+// Copies n numbers; what lies behind them, up to a register, is overwritten.
+template <class N, class T>
+GRADUS_INLINE void copy_run(T* to, const T* from, std::int64_t n) {
+  constexpr auto width = static_cast<std::int64_t>(N::width);
+  std::int64_t i = 0;
+  for (; i + width <= n; i += width) N::load(from + i).store(to + i);
+  if (i < n) load_first<N>(from + i, static_cast<std::size_t>(n - i)).store(to + i);
+}
+// Copies the numbers [place, place + n) of a line of an image, with zeros where it ends. Up to two registers behind
+// them are overwritten.
+template <class N, class T>
+GRADUS_INLINE void copy_framed(T* to, const T* line, std::int64_t place, std::int64_t n, std::int64_t end) {
+  constexpr auto width = static_cast<std::int64_t>(N::width);
+  const visible v(place, n, end);
+  if constexpr (width == 1) {
+    std::memset(to, 0, static_cast<std::size_t>(n) * sizeof(T));
+    if (v.first < v.last)
+      std::memcpy(to + v.first, line + place + v.first, static_cast<std::size_t>(v.last - v.first) * sizeof(T));
+    return;
+  }
+  for (std::int64_t j = 0; j < n; j += width) N(T(0)).store(to + j);
+  if (v.first < v.last) copy_run<N>(to + v.first, line + place + v.first, v.last - v.first);
 }
 
 #if defined(__AVX512F__) || defined(__aarch64__)
@@ -49,9 +75,11 @@ struct sums_of_rows {
                          std::int64_t steps) {
     add(x, row, step, y, y_stride, steps, row_places{}, std::make_integer_sequence<int, (Rows + 2) / 3>{});
   }
-  // Does the same for rows that lie one number apart.
-  GRADUS_INLINE void add_close(const T* x, std::int64_t step, const T* y, std::int64_t y_stride, std::int64_t steps) {
-    for (std::int64_t p = 0; p < steps; ++p) add_one(x + p * step, y + p * y_stride, row_places{});
+  // Does the same for rows that lie one number apart, or in Groups of such rows that are `group` numbers apart.
+  template <int Groups = 1>
+  GRADUS_INLINE void add_close(const T* x, std::int64_t step, const T* y, std::int64_t y_stride, std::int64_t steps,
+                               std::int64_t group = 0) {
+    for (std::int64_t p = 0; p < steps; ++p) add_one<Groups>(x + p * step, group, y + p * y_stride, row_places{});
   }
   // Does the same for rows that lie at x[from + places[r]]; rows whose bit in `which` is 0 are left out.
   GRADUS_INLINE void add_at(const T* x, std::int64_t from, const std::int64_t* places, std::int64_t step, const T* y,
@@ -77,8 +105,18 @@ struct sums_of_rows {
     else
       pixels.template operator()<false>();
   }
-  GRADUS_INLINE void store(T* to, std::int64_t stride) const {
-    each_row([&](int r, const N* v) __attribute__((always_inline)) { write(v, to + r * stride, register_places{}); });
+  // Stores the rows, or those of each group from `skip` on.
+  template <int Groups = 1>
+  GRADUS_INLINE void store(T* to, std::int64_t stride, std::int64_t skip = 0, std::int64_t group = 0) const {
+    each_row([&](int r, const N* v) __attribute__((always_inline)) {
+      if (r % (Rows / Groups) >= skip) write(v, to + place<Groups>(r, stride, group), register_places{});
+    });
+  }
+  template <int Groups = 1>
+  GRADUS_INLINE void load(const T* from, std::int64_t stride, std::int64_t group = 0) {
+    each_row([&](int r, const N* v) __attribute__((always_inline)) {
+      load_row(sums + (v - sums), from + place<Groups>(r, stride, group), register_places{});
+    });
   }
   // Does the same for rows that lie at to[places[r]]; load_at() reads them again.
   GRADUS_INLINE void store_at(T* to, const std::int64_t* places) const {
@@ -86,12 +124,13 @@ struct sums_of_rows {
   }
   GRADUS_INLINE void load_at(const T* from, const std::int64_t* places) {
     each_row([&](int r, const N* v)
-                 __attribute__((always_inline)) { load(sums + (v - sums), from + places[r], register_places{}); });
+                 __attribute__((always_inline)) { load_row(sums + (v - sums), from + places[r], register_places{}); });
   }
-  // Adds the sums to `to`, for rows from `skip` on.
-  GRADUS_INLINE void accumulate(T* to, std::int64_t stride, std::int64_t skip) const {
+  // Adds the sums to `to`, for rows (of each group) from `skip` on.
+  template <int Groups = 1>
+  GRADUS_INLINE void accumulate(T* to, std::int64_t stride, std::int64_t skip, std::int64_t group = 0) const {
     each_row([&](int r, const N* v) __attribute__((always_inline)) {
-      if (r >= skip) add_to(v, to + r * stride, register_places{});
+      if (r % (Rows / Groups) >= skip) add_to(v, to + place<Groups>(r, stride, group), register_places{});
     });
   }
 
@@ -100,6 +139,11 @@ private:
   using row_places = std::make_integer_sequence<int, Rows>;
   using register_places = std::make_integer_sequence<int, Registers>;
 
+  template <int Groups>
+  static GRADUS_INLINE std::int64_t place(int row, std::int64_t stride, std::int64_t group) {
+    constexpr int of_group = Rows / Groups;
+    return row % of_group * stride + row / of_group * group;
+  }
   GRADUS_INLINE std::size_t last() const {
     return Last == whole_register ? N::width : Last < 0 ? some : static_cast<std::size_t>(Last);
   }
@@ -134,11 +178,11 @@ private:
       ((group[G] += step), ...);
     }
   }
-  template <int... R>
-  GRADUS_INLINE void add_one(const T* x, const T* y, std::integer_sequence<int, R...>) {
+  template <int Groups, int... R>
+  GRADUS_INLINE void add_one(const T* x, std::int64_t group, const T* y, std::integer_sequence<int, R...>) {
     N v[static_cast<std::size_t>(Registers)];
     read(v, y);
-    (memory::multiply_add(sums + R * Registers, N(x[R]), v, register_places{}), ...);
+    (memory::multiply_add(sums + R * Registers, N(x[place<Groups>(R, 1, group)]), v, register_places{}), ...);
   }
   template <bool All, int... R>
   GRADUS_INLINE void add_places(const T* x, const std::int64_t* places, const T* y, std::uint32_t which,
@@ -166,7 +210,7 @@ private:
     (store_run(v[Q], to + Q * width, Q + 1 < Registers ? N::width : last()), ...);
   }
   template <int... Q>
-  GRADUS_INLINE void load(N* v, const T* from, std::integer_sequence<int, Q...>) const {
+  GRADUS_INLINE void load_row(N* v, const T* from, std::integer_sequence<int, Q...>) const {
     ((v[Q] = load_run<N>(from + Q * width, Q + 1 < Registers ? N::width : last())), ...);
   }
   template <int... Q>

@@ -1,0 +1,266 @@
+// This computes gradients of filters whose extents are read when it runs, as products of two matrices: the numbers that
+// the places of an image see under some taps, and the gradients of these places. Both are taken a few places at a time,
+// as many as the first-level cache holds, for all tiles of some taps; sums lie in memory in between, which rounds
+// nothing. What lies beside the image is copied together with zeros once for these tiles.
+//
+// Registers hold channels of the result, and the rows of a tile are taps of a row of a window; or the other way round,
+// where that leaves fewer lanes empty. Where a row of a window has few numbers, a tile has taps of three rows.
+#pragma once
+#include "../base/build.hpp"
+
+#include <cstring>
+
+#include "kernel.hpp"
+#include "window_sums.hpp"
+
+namespace gradus::inline GRADUS_BUILD::detail {
+
+template <class T, class A>
+struct filter_product {
+  using N = pack<T, A>;
+  static constexpr auto width = static_cast<std::int64_t>(N::width);
+
+  // Computes the gradient, or the share of it that s says, from images x and their gradient `dy`, which is read by the
+  // interface of dense_gradient (cpu/filter_gradient.hpp).
+  template <class S, class G, class Up>
+  [[gnu::noinline]] static void run(const S& s, const G& g, T* df, const T* x, const Up& dy) {
+    constexpr std::int64_t together = 1 << 17;  // numbers of images, about as many as the second-level cache holds
+    const std::int64_t size = g.h * g.w * g.in + g.oh * g.ow * g.out, group = size < together ? together / size : 1;
+    const std::int64_t registers = whole(g.out) / width, parts = (registers + most_registers - 1) / most_registers;
+    const std::int64_t run = g.kw * g.in, wide = (registers + parts - 1) / parts * width;
+    const bool turned = is_turned(run < most_taps ? run : most_taps, g.out < wide ? g.out : wide);
+    const std::int64_t grain = turned ? width : row_grain, most = most_taps / grain * grain;
+    const std::int64_t pieces = (run + most - 1) / most,
+                       tall = ((run + pieces - 1) / pieces + grain - 1) / grain * grain;
+    const index_range mine = s.share(g.kh * pieces);
+    for (std::int64_t i = 0; i < g.images || i == 0; i += group)
+      for (std::int64_t p = mine.first, rows; p < mine.last; p += rows) {
+        rows = !turned && run < few_taps && mine.last - p >= most_rows ? most_rows : 1;
+        const std::int64_t first = p % pieces * tall, n = run - first < tall ? run - first : tall;
+        T* const to = df + (p / pieces * run + first) * g.out;
+        if (i == 0) std::memset(to, 0, static_cast<std::size_t>(rows * n * g.out) * sizeof(T));
+        for (std::int64_t c = 0; c < g.out; c += wide)
+          piece<G, Up>{.g = g,
+                       .dy = dy,
+                       .turned = turned,
+                       .kh = p / pieces,
+                       .rows = rows,
+                       .first = first,
+                       .n = n,
+                       .c = c,
+                       .wide = g.out - c < wide ? g.out - c : wide}
+              .add({i, g.images - i < group ? g.images : i + group}, to + c, x);
+      }
+  }
+
+private:
+  static constexpr std::int64_t most_taps = 64, row_grain = 12, most_registers = 12;
+  static constexpr std::int64_t few_taps = 32;  // in a row of a window
+  static constexpr int most_rows = 3;           // of a window that a tile has taps of
+  static constexpr std::int64_t room = 32768 / static_cast<std::int64_t>(sizeof(T));    // of both operands
+  static constexpr std::int64_t copied = 65536 / static_cast<std::int64_t>(sizeof(T));  // what is beside images
+  static constexpr auto most_sums = static_cast<std::size_t>(most_taps * most_registers * width);
+  static constexpr int last = reads_parts<N> ? some_of_register : some_are_stored;
+  static constexpr std::int64_t whole(std::int64_t n) { return (n + width - 1) / width * width; }
+
+  // Returns whether registers should hold taps, and the rows of a tile be channels of the result. Fewer than eight sums
+  // in flight wait for one another.
+  static bool is_turned(std::int64_t taps, std::int64_t channels) {
+    const auto cost = [](std::int64_t rows, std::int64_t columns) {
+      const std::int64_t sums = rows * (whole(columns) / width);
+      return sums < 8 ? 8 : sums;
+    };
+    return cost(channels, taps) * 5 < cost(taps, channels) * 4;
+  }
+
+  // These are adjacent places: numbers rows[p * rows_step + r] of them multiply columns[p * columns_step + q].
+  struct segment {
+    const T* rows;
+    std::int64_t rows_step, group;  // from row to row of the window
+    const T* columns;
+    std::int64_t columns_step, count;
+  };
+  // These are the places whose products are added to sums of `tall` rows (of each group) and `wide` columns. If it
+  // begins, the sums are 0 before; if there is a total, the sums are complete and are added to it.
+  struct block {
+    const segment* segments;
+    int count;
+    std::int64_t tall, wide;
+    T* sums;
+    std::int64_t pitch;
+    T* total;
+    std::int64_t total_pitch, total_group;
+    bool begins;
+  };
+  // This is how many rows of a group a tile has.
+  template <int Groups>
+  static constexpr int tall_tile(int registers) {
+    return Groups == 1 ? window_rows(registers) : tile_registers == 2 ? 4 : registers == 1 ? 9 : registers == 2 ? 4 : 3;
+  }
+  template <int Groups>
+  static void multiply(const block& b) {
+    constexpr int widest = Groups == 1 ? tile_registers : tile_registers - 1;
+    const std::int64_t registers = whole(b.wide) / width;
+    std::int64_t panels = (registers + widest - 1) / widest;
+    for (std::int64_t done = 0, many; done < registers; done += many, --panels) {
+      many = (registers - done + panels - 1) / panels;
+      const std::int64_t left = b.wide - (done + many - 1) * width;
+      panel<Groups, widest>(b, done * width, many, static_cast<std::size_t>(left < width ? left : width));
+    }
+  }
+  template <int Groups, int Registers>
+  static void panel(const block& b, std::int64_t c, std::int64_t registers, std::size_t some) {
+    if constexpr (Registers > 1)
+      if (registers < Registers) return panel<Groups, Registers - 1>(b, c, registers, some);
+    tiles_of<Groups, Registers>(b, c, some);
+  }
+  template <int Groups, int Registers>
+  [[gnu::noinline]] static void tiles_of(const block& b, std::int64_t c, std::size_t some) {
+    detail::in_tiles<tall_tile<Groups>(Registers), 0>(0, b.tall, [&]<int Rows>(std::int64_t i, std::int64_t skip) {
+      const std::int64_t group = b.tall * b.pitch;
+      sums_of_rows<N, Groups * Rows, Registers, last> sums(some);
+      if (!b.begins) sums.template load<Groups>(b.sums + i * b.pitch + c, b.pitch, group);
+      for (const segment *s = b.segments, *end = s + b.count; s != end; ++s)
+        sums.template add_close<Groups>(s->rows + i, s->rows_step, s->columns + c, s->columns_step, s->count, s->group);
+      if (b.total != nullptr)
+        sums.template accumulate<Groups>(b.total + i * b.total_pitch + c, b.total_pitch, skip, b.total_group);
+      else
+        sums.template store<Groups>(b.sums + i * b.pitch + c, b.pitch, skip, group);
+    });
+  }
+
+  // This computes n taps from `first` on of some rows of the window, for `wide` channels from c on.
+  template <class G, class Up>
+  struct piece {
+    static constexpr int most_segments = 96, most_lines = most_segments / 3 - 2;  // of a block
+    const G& g;
+    const Up& dy;
+    bool turned;
+    std::int64_t kh, rows, first, n, c, wide;
+    // Adds the sums of some images to the filters' gradient.
+    [[gnu::noinline]] void add(index_range images, T* df, const T* x) const {
+      alignas(64) T sums[most_sums], total[most_sums];
+      const std::int64_t run = g.kw * g.in, pitch = turned ? whole(n) : whole(wide);
+      const auto across = [&](auto f) {
+        for (std::int64_t j = 0; j < n; ++j)
+          for (std::int64_t r = 0; r < wide; ++r) f(df[j * g.out + r], total[r * pitch + j]);
+      };
+      if (turned) across([](const T& from, T& to) { to = from; });
+      // Where all places that see some row of the window see all of them, the first ones begin the sums and the last
+      // ones complete them.
+      const bool all = rows == 1 || (g.above == 0 && (g.oh - 1) * g.sh + g.kh <= g.h);
+      block b{.tall = turned ? wide : n,
+              .wide = turned ? n : wide,
+              .sums = sums,
+              .pitch = pitch,
+              .total_pitch = turned ? pitch : g.out,
+              .total_group = run * g.out};
+      std::int64_t steps = room / (rows * n + whole(wide));
+      if (const std::int64_t fit = copied / (rows * (whole(n) + width)); fit < steps) steps = fit;
+      if (steps > most_lines * g.ow) steps = most_lines * g.ow;
+      for (std::int64_t image = images.first; image < images.last; ++image) {
+        if (!all) std::memset(sums, 0, static_cast<std::size_t>(rows * n * pitch) * sizeof(T));
+        for (std::int64_t oh = 0, end; oh < g.oh; oh = end) {
+          const index_range seen = seen_rows(oh);
+          for (end = oh + 1; end < g.oh; ++end)
+            if (const index_range next = seen_rows(end); next.first != seen.first || next.last != seen.last) break;
+          if (seen.first >= seen.last) continue;
+          const std::int64_t places = (end - oh) * g.ow, blocks = (places + steps - 1) / steps;
+          for (std::int64_t i = 0; i < blocks; ++i) {
+            b.begins = all && i == 0;
+            b.total = all && i + 1 == blocks ? (turned ? total : df) : nullptr;
+            add_block(b, seen, image, {oh * g.ow + places * i / blocks, oh * g.ow + places * (i + 1) / blocks}, x);
+          }
+        }
+        if (!all)
+          for (std::int64_t k = 0; k < rows; ++k) add_sums(df + k * run * g.out, sums + k * n * pitch, pitch);
+      }
+      if (turned) across([](T& to, const T& from) { to = from; });
+    }
+
+  private:
+    // Returns which rows of the window, of those of the piece, a row of places sees.
+    index_range seen_rows(std::int64_t oh) const {
+      const visible v(oh * g.sh - g.above, g.kh, g.h);
+      return {v.first < kh ? kh : v.first, v.last < kh + rows ? v.last : kh + rows};
+    }
+    [[gnu::noinline]] void add_block(block b, index_range seen, std::int64_t image, index_range places,
+                                     const T* x) const {
+      alignas(64) T up[static_cast<std::size_t>(room)], beside[static_cast<std::size_t>(copied + 2 * width)];
+      segment segments[most_segments];
+      b.segments = segments;
+      std::int64_t pitch;
+      const T* const from = dy.at(g, image, c).template block<N>(g, places, wide, turned, up, pitch);
+      const std::int64_t groups = seen.last - seen.first == most_rows ? most_rows : 1;
+      T* const sums = b.sums;
+      for (std::int64_t k = seen.first; k < seen.last; k += groups) {
+        b.count = find_segments(segments, beside, x + (image * g.h + k) * g.w * g.in, groups, places, from, pitch);
+        b.sums = sums + (k - kh) * n * b.pitch;
+        if (groups == 1)
+          multiply<1>(b);
+        else
+          multiply<most_rows>(b);
+      }
+    }
+    // Lists the segments of some places, for which row 0 of an image is at x, and copies what lies beside the image.
+    int find_segments(segment* to, T* beside, const T* x, std::int64_t groups, index_range places, const T* up,
+                      std::int64_t pitch) const {
+      const std::int64_t line = g.w * g.in, step = g.sw * g.in;
+      const whole_windows inside(g.ow, g.kw, g.sw, g.left, g.w);
+      const bool copies = turned && !reads_parts<N> && n % width != 0;  // registers are read whole
+      segment* s = to;
+      for (std::int64_t p = places.first, end; p < places.last; p = end) {
+        const std::int64_t oh = p / g.ow, begin = p - oh * g.ow;
+        end = (oh + 1) * g.ow < places.last ? (oh + 1) * g.ow : places.last;
+        const std::int64_t stop = begin + end - p;
+        const T* const row = x + (oh * g.sh - g.above) * line;
+        const auto add = [&](const T* from, std::int64_t from_step, std::int64_t group, std::int64_t ow,
+                             std::int64_t many) {
+          const T* const gradient = up + (p - places.first + ow - begin) * pitch;
+          if (s != to && !turned && s[-1].rows_step == from_step && s[-1].group == group &&
+              s[-1].rows + s[-1].count * from_step == from) {
+            s[-1].count += many;
+            return;
+          }
+          *s++ = turned ? segment{gradient, pitch, 0, from, from_step, many}
+                        : segment{from, from_step, group, gradient, pitch, many};
+        };
+        // Copies n numbers of each of the places, or a run of all they see.
+        const auto copy = [&](std::int64_t ow, std::int64_t many, bool as_run) {
+          if (many <= 0) return;
+          const std::int64_t numbers = as_run ? (many - 1) * step + n : n, times = as_run ? 1 : many;
+          const std::int64_t group = times * whole(numbers);
+          for (std::int64_t k = 0; k < groups; ++k)
+            for (std::int64_t i = 0; i < times; ++i)
+              copy_framed<N>(beside + k * group + i * whole(numbers), row + k * line,
+                             (ow + i) * step - g.left * g.in + first, numbers, line);
+          add(beside, as_run ? step : whole(n), group, ow, many);
+          beside += groups * group;
+        };
+        const std::int64_t left = copies                 ? stop
+                                  : inside.first < begin ? begin
+                                  : inside.first < stop  ? inside.first
+                                                         : stop;
+        const std::int64_t right = copies ? stop : inside.last > stop ? stop : inside.last > left ? inside.last : left;
+        const std::int64_t out = stop - begin - (right - left);
+        if (!copies && out > 0 && step < n && (stop - begin - 1) * step + n <= 2 * out * n) {
+          copy(begin, stop - begin, true);
+        } else {
+          copy(begin, left - begin, false);
+          if (right > left) add(row + left * step - g.left * g.in + first, step, line, left, right - left);
+          copy(right, stop - right, false);
+        }
+      }
+      return static_cast<int>(s - to);
+    }
+    void add_sums(T* to, const T* sums, std::int64_t pitch) const {
+      for (std::int64_t i = 0; i < n; ++i)
+        for (std::int64_t j = 0; j < wide; j += width) {
+          const auto some = static_cast<std::size_t>(wide - j < width ? wide - j : width);
+          store_run(load_run<N>(to + i * g.out + j, some) + N::load(sums + i * pitch + j), to + i * g.out + j, some);
+        }
+    }
+  };
+};
+
+}  // namespace gradus::detail
