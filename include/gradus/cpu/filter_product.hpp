@@ -57,8 +57,9 @@ private:
   static constexpr std::int64_t most_taps = 64, row_grain = 12, most_registers = 12;
   static constexpr std::int64_t few_taps = 32;  // in a row of a window
   static constexpr int most_rows = 3;           // of a window that a tile has taps of
-  static constexpr std::int64_t room = 32768 / static_cast<std::int64_t>(sizeof(T));    // of both operands
-  static constexpr std::int64_t copied = 65536 / static_cast<std::int64_t>(sizeof(T));  // what is beside images
+  static constexpr std::int64_t room = 32768 / static_cast<std::int64_t>(sizeof(T));     // of both operands
+  static constexpr std::int64_t copied = 131072 / static_cast<std::int64_t>(sizeof(T));  // from images
+  static constexpr std::int64_t most_places = 256;                                       // of a block
   static constexpr auto most_sums = static_cast<std::size_t>(most_taps * most_registers * width);
   static constexpr int last = reads_parts<N> ? some_of_register : some_are_stored;
   static constexpr std::int64_t whole(std::int64_t n) { return (n + width - 1) / width * width; }
@@ -73,33 +74,34 @@ private:
     return cost(channels, taps) * 5 < cost(taps, channels) * 4;
   }
 
-  // These are adjacent places: numbers rows[p * rows_step + r] of them multiply columns[p * columns_step + q].
-  struct segment {
-    const T* rows;
-    std::int64_t rows_step, group;  // from row to row of the window
-    const T* columns;
-    std::int64_t columns_step, count;
-  };
-  // These are the places whose products are added to sums of `tall` rows (of each group) and `wide` columns. If it
-  // begins, the sums are 0 before; if there is a total, the sums are complete and are added to it.
+  // These are `count` places: the taps see numbers from at[p] on, those of the next row of the window `group` numbers
+  // behind, and the gradient of a place is at up + p * up_step. Their products are added to sums of `tall` rows (of
+  // each group) and `wide` columns. If the block begins, the sums are 0 before; if there is a total, the sums are
+  // complete and are added to it.
   struct block {
-    const segment* segments;
-    int count;
+    const T* const* at = nullptr;
+    const T* up = nullptr;
+    std::int64_t count = 0, group = 0, up_step = 0;
     std::int64_t tall, wide;
     T* sums;
     std::int64_t pitch;
-    T* total;
     std::int64_t total_pitch, total_group;
-    bool begins;
+    T* total = nullptr;
+    bool begins = false;
   };
   // This is how many rows of a group a tile has.
   template <int Groups>
   static constexpr int tall_tile(int registers) {
-    return Groups == 1 ? window_rows(registers) : tile_registers == 2 ? 4 : registers == 1 ? 9 : registers == 2 ? 4 : 3;
+    return Groups == 1           ? window_rows(registers)
+           : tile_registers == 2 ? 4 / registers
+           : registers == 1      ? 9
+           : registers == 2      ? 4
+                                 : 3;
   }
+  // Groups are rows of the window, or 0 where the rows of a tile are channels.
   template <int Groups>
   static void multiply(const block& b) {
-    constexpr int widest = Groups == 1 ? tile_registers : tile_registers - 1;
+    constexpr int widest = Groups <= 1 || tile_registers == 2 ? tile_registers : tile_registers - 1;
     const std::int64_t registers = whole(b.wide) / width;
     std::int64_t panels = (registers + widest - 1) / widest;
     for (std::int64_t done = 0, many; done < registers; done += many, --panels) {
@@ -112,27 +114,37 @@ private:
   static void panel(const block& b, std::int64_t c, std::int64_t registers, std::size_t some) {
     if constexpr (Registers > 1)
       if (registers < Registers) return panel<Groups, Registers - 1>(b, c, registers, some);
-    tiles_of<Groups, Registers>(b, c, some);
+    const auto compute = [&]<int Rows>(std::int64_t i, std::int64_t skip) {
+      tile<Groups, Rows, Registers>(b, c, some, i, skip);
+    };
+    if constexpr (Groups == 0) {  // there are few rows
+      if (b.tall == 5) return compute.template operator()<5>(0, 0);
+      if (b.tall == 3) return compute.template operator()<3>(0, 0);
+    }
+    detail::in_tiles<tall_tile<Groups>(Registers), 0>(0, b.tall, compute);
   }
-  template <int Groups, int Registers>
-  [[gnu::noinline]] static void tiles_of(const block& b, std::int64_t c, std::size_t some) {
-    detail::in_tiles<tall_tile<Groups>(Registers), 0>(0, b.tall, [&]<int Rows>(std::int64_t i, std::int64_t skip) {
-      const std::int64_t group = b.tall * b.pitch;
-      sums_of_rows<N, Groups * Rows, Registers, last> sums(some);
-      if (!b.begins) sums.template load<Groups>(b.sums + i * b.pitch + c, b.pitch, group);
-      for (const segment *s = b.segments, *end = s + b.count; s != end; ++s)
-        sums.template add_close<Groups>(s->rows + i, s->rows_step, s->columns + c, s->columns_step, s->count, s->group);
-      if (b.total != nullptr)
-        sums.template accumulate<Groups>(b.total + i * b.total_pitch + c, b.total_pitch, skip, b.total_group);
+  template <int Groups, int Rows, int Registers>
+  [[gnu::noinline]] static void tile(const block& b, std::int64_t c, std::size_t some, std::int64_t i,
+                                     std::int64_t skip) {
+    constexpr int groups = Groups == 0 ? 1 : Groups;
+    const std::int64_t group = b.tall * b.pitch;
+    sums_of_rows<N, groups * Rows, Registers, last> sums(some);
+    if (!b.begins) sums.template load<groups>(b.sums + i * b.pitch + c, b.pitch, group);
+    const T* up = b.up + (Groups == 0 ? i : c);
+    for (const T *const *at = b.at, *const *const end = at + b.count; at != end; ++at, up += b.up_step)
+      if constexpr (Groups == 0)
+        sums.add_one(up, *at + c);
       else
-        sums.template store<Groups>(b.sums + i * b.pitch + c, b.pitch, skip, group);
-    });
+        sums.template add_one<groups>(*at + i, up, b.group);
+    if (b.total != nullptr)
+      sums.template accumulate<groups>(b.total + i * b.total_pitch + c, b.total_pitch, skip, b.total_group);
+    else
+      sums.template store<groups>(b.sums + i * b.pitch + c, b.pitch, skip, group);
   }
 
   // This computes n taps from `first` on of some rows of the window, for `wide` channels from c on.
   template <class G, class Up>
   struct piece {
-    static constexpr int most_segments = 96, most_lines = most_segments / 3 - 2;  // of a block
     const G& g;
     const Up& dy;
     bool turned;
@@ -156,8 +168,9 @@ private:
               .total_pitch = turned ? pitch : g.out,
               .total_group = run * g.out};
       std::int64_t steps = room / (rows * n + whole(wide));
-      if (const std::int64_t fit = copied / (rows * (whole(n) + width)); fit < steps) steps = fit;
-      if (steps > most_lines * g.ow) steps = most_lines * g.ow;
+      const std::int64_t of_place = rows == 1 || n > g.sw * g.in ? n : g.sw * g.in;  // at most, and thrice for parts
+      if (const std::int64_t fit = copied / (3 * rows * (of_place + 2 * width)); fit < steps) steps = fit;
+      steps = steps < 1 ? 1 : steps > most_places ? most_places : steps;
       for (std::int64_t image = images.first; image < images.last; ++image) {
         if (!all) std::memset(sums, 0, static_cast<std::size_t>(rows * n * pitch) * sizeof(T));
         for (std::int64_t oh = 0, end; oh < g.oh; oh = end) {
@@ -186,72 +199,61 @@ private:
     }
     [[gnu::noinline]] void add_block(block b, index_range seen, std::int64_t image, index_range places,
                                      const T* x) const {
-      alignas(64) T up[static_cast<std::size_t>(room)], beside[static_cast<std::size_t>(copied + 2 * width)];
-      segment segments[most_segments];
-      b.segments = segments;
-      std::int64_t pitch;
-      const T* const from = dy.at(g, image, c).template block<N>(g, places, wide, turned, up, pitch);
+      alignas(64) T up[static_cast<std::size_t>(room)],
+          beside[static_cast<std::size_t>(copied + most_taps + 2 * width)];
+      const T* at[static_cast<std::size_t>(most_places)];
+      b.at = at, b.count = places.last - places.first;
+      b.up = dy.at(g, image, c).template block<N>(g, places, wide, turned, up, b.up_step);
       const std::int64_t groups = seen.last - seen.first == most_rows ? most_rows : 1;
       T* const sums = b.sums;
       for (std::int64_t k = seen.first; k < seen.last; k += groups) {
-        b.count = find_segments(segments, beside, x + (image * g.h + k) * g.w * g.in, groups, places, from, pitch);
+        b.group = locate(at, beside, x + (image * g.h + k) * g.w * g.in, groups, places);
         b.sums = sums + (k - kh) * n * b.pitch;
-        if (groups == 1)
+        if (turned)
+          multiply<0>(b);
+        else if (groups == 1)
           multiply<1>(b);
         else
           multiply<most_rows>(b);
       }
     }
-    // Lists the segments of some places, for which row 0 of an image is at x, and copies what lies beside the image.
-    int find_segments(segment* to, T* beside, const T* x, std::int64_t groups, index_range places, const T* up,
-                      std::int64_t pitch) const {
-      const std::int64_t line = g.w * g.in, step = g.sw * g.in;
-      const whole_windows inside(g.ow, g.kw, g.sw, g.left, g.w);
-      const bool copies = turned && !reads_parts<N> && n % width != 0;  // registers are read whole
-      segment* s = to;
+    // Says for each of some places where the numbers begin that it sees, if row 0 of the image is at x, and returns how
+    // far apart those of different rows are. What is partly beside the image is copied: number by number of its
+    // places, or as a run where they overlap and there is little of it.
+    std::int64_t locate(const T** at, T* beside, const T* x, std::int64_t groups, index_range places) const {
+      const std::int64_t line = g.w * g.in, step = g.sw * g.in, start = first - g.left * g.in;
+      const whole_windows inside(g.ow, n, step, -start, line);
+      const std::int64_t many = places.last - places.first, reach = whole(((many < g.ow ? many : g.ow) - 1) * step + n);
+      const std::int64_t loops = ((turned ? wide : n) + 7) / 8 * ((whole(turned ? n : wide) / width + 2) / 3);
+      const bool as_runs =
+          inside.last - inside.first < g.ow && (groups > 1 || (step < n && reach <= loops * 8 * width));
+      const bool as_numbers = turned && !reads_parts<N> && n % width != 0;  // registers are read whole
+      const T* const zeros = beside;
+      for (std::int64_t j = 0; j < n; j += width) N(T(0)).store(beside + j);
+      beside += whole(n);
       for (std::int64_t p = places.first, end; p < places.last; p = end) {
         const std::int64_t oh = p / g.ow, begin = p - oh * g.ow;
         end = (oh + 1) * g.ow < places.last ? (oh + 1) * g.ow : places.last;
-        const std::int64_t stop = begin + end - p;
         const T* const row = x + (oh * g.sh - g.above) * line;
-        const auto add = [&](const T* from, std::int64_t from_step, std::int64_t group, std::int64_t ow,
-                             std::int64_t many) {
-          const T* const gradient = up + (p - places.first + ow - begin) * pitch;
-          if (s != to && !turned && s[-1].rows_step == from_step && s[-1].group == group &&
-              s[-1].rows + s[-1].count * from_step == from) {
-            s[-1].count += many;
-            return;
-          }
-          *s++ = turned ? segment{gradient, pitch, 0, from, from_step, many}
-                        : segment{from, from_step, group, gradient, pitch, many};
-        };
-        // Copies n numbers of each of the places, or a run of all they see.
-        const auto copy = [&](std::int64_t ow, std::int64_t many, bool as_run) {
-          if (many <= 0) return;
-          const std::int64_t numbers = as_run ? (many - 1) * step + n : n, times = as_run ? 1 : many;
-          const std::int64_t group = times * whole(numbers);
+        std::int64_t place = begin * step + start;
+        if (as_runs && !as_numbers) {
           for (std::int64_t k = 0; k < groups; ++k)
-            for (std::int64_t i = 0; i < times; ++i)
-              copy_framed<N>(beside + k * group + i * whole(numbers), row + k * line,
-                             (ow + i) * step - g.left * g.in + first, numbers, line);
-          add(beside, as_run ? step : whole(n), group, ow, many);
-          beside += groups * group;
-        };
-        const std::int64_t left = copies                 ? stop
-                                  : inside.first < begin ? begin
-                                  : inside.first < stop  ? inside.first
-                                                         : stop;
-        const std::int64_t right = copies ? stop : inside.last > stop ? stop : inside.last > left ? inside.last : left;
-        const std::int64_t out = stop - begin - (right - left);
-        if (!copies && out > 0 && step < n && (stop - begin - 1) * step + n <= 2 * out * n) {
-          copy(begin, stop - begin, true);
-        } else {
-          copy(begin, left - begin, false);
-          if (right > left) add(row + left * step - g.left * g.in + first, step, line, left, right - left);
-          copy(right, stop - right, false);
+            copy_framed<N>(beside + k * reach, row + k * line, place, (end - p - 1) * step + n, line);
+          for (std::int64_t i = 0; i < end - p; ++i) *at++ = beside + i * step;
+          beside += groups * reach;
+          continue;
         }
+        for (std::int64_t ow = begin; ow < begin + end - p; ++ow, place += step)
+          if (!as_numbers && ow >= inside.first && ow < inside.last) {
+            *at++ = row + place;
+          } else if (place >= line || place + n <= 0) {
+            *at++ = zeros;
+          } else {
+            copy_framed<N>(beside, row, place, n, line);
+            *at++ = beside, beside += whole(n);
+          }
       }
-      return static_cast<int>(s - to);
+      return as_runs ? reach : line;
     }
     void add_sums(T* to, const T* sums, std::int64_t pitch) const {
       for (std::int64_t i = 0; i < n; ++i)

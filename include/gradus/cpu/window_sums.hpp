@@ -41,8 +41,10 @@ GRADUS_INLINE void copy_framed(T* to, const T* line, std::int64_t place, std::in
       std::memcpy(to + v.first, line + place + v.first, static_cast<std::size_t>(v.last - v.first) * sizeof(T));
     return;
   }
-  for (std::int64_t j = 0; j < n; j += width) N(T(0)).store(to + j);
-  if (v.first < v.last) copy_run<N>(to + v.first, line + place + v.first, v.last - v.first);
+  std::int64_t j = 0;
+  for (const std::int64_t before = v.first < n ? v.first : n; j < before; j += width) N(T(0)).store(to + j);
+  if (v.first < v.last) copy_run<N>(to + v.first, line + place + v.first, v.last - v.first), j = v.last;
+  for (; j < n; j += width) N(T(0)).store(to + j);
 }
 
 #if defined(__AVX512F__) || defined(__aarch64__)
@@ -75,11 +77,14 @@ struct sums_of_rows {
                          std::int64_t steps) {
     add(x, row, step, y, y_stride, steps, row_places{}, std::make_integer_sequence<int, (Rows + 2) / 3>{});
   }
-  // Does the same for rows that lie one number apart, or in Groups of such rows that are `group` numbers apart.
+  // Does the same for rows that lie one number apart.
+  GRADUS_INLINE void add_close(const T* x, std::int64_t step, const T* y, std::int64_t y_stride, std::int64_t steps) {
+    for (std::int64_t p = 0; p < steps; ++p) add_one(x + p * step, y + p * y_stride);
+  }
+  // Adds one step of such rows, or of Groups of such rows that are `group` numbers apart.
   template <int Groups = 1>
-  GRADUS_INLINE void add_close(const T* x, std::int64_t step, const T* y, std::int64_t y_stride, std::int64_t steps,
-                               std::int64_t group = 0) {
-    for (std::int64_t p = 0; p < steps; ++p) add_one<Groups>(x + p * step, group, y + p * y_stride, row_places{});
+  GRADUS_INLINE void add_one(const T* x, const T* y, std::int64_t group = 0) {
+    add_one<Groups>(x, group, y, row_places{});
   }
   // Does the same for rows that lie at x[from + places[r]]; rows whose bit in `which` is 0 are left out.
   GRADUS_INLINE void add_at(const T* x, std::int64_t from, const std::int64_t* places, std::int64_t step, const T* y,
@@ -281,7 +286,7 @@ GRADUS_INLINE void in_tiles(std::int64_t first, std::int64_t last, F f) {
     // This chooses the height of the least cost, where rows may be computed twice and a tile costs about two rows more
     // than it has. Without vectors it is one of two heights, because memory for code is scarce there.
     constexpr bool few = GRADUS_SIMD == 0;
-    constexpr int heights[] = {Most, few ? 1 : Most * 4 / 5, few ? 1 : Most * 2 / 3, few ? 1 : Most / 3};
+    constexpr int heights[] = {Most, few ? 1 : Most * 4 / 5, few ? 1 : Most * 2 / 3, few || Most < 3 ? 1 : Most / 3};
     int best = 1;
     std::int64_t least = 0;
     for (const int height : heights)
