@@ -61,7 +61,7 @@ private:
   static constexpr std::int64_t copied = 131072 / static_cast<std::int64_t>(sizeof(T));  // from images
   static constexpr std::int64_t most_places = 256;                                       // of a block
   static constexpr auto most_sums = static_cast<std::size_t>(most_taps * most_registers * width);
-  static constexpr int last = reads_parts<N> ? some_of_register : some_are_stored;
+  static constexpr int last = reads_parts<N> ? some_are_read : whole_register;
   static constexpr std::int64_t whole(std::int64_t n) { return (n + width - 1) / width * width; }
 
   // Returns whether registers should hold taps, and the rows of a tile be channels of the result. Fewer than eight sums
@@ -76,8 +76,8 @@ private:
 
   // These are `count` places: the taps see numbers from at[p] on, those of the next row of the window `group` numbers
   // behind, and the gradient of a place is at up + p * up_step. Their products are added to sums of `tall` rows (of
-  // each group) and `wide` columns. If the block begins, the sums are 0 before; if there is a total, the sums are
-  // complete and are added to it.
+  // each group) and `wide` columns, padded to whole registers. If the block begins, the sums are 0 before; if there is
+  // a total, the sums are complete and are added to it.
   struct block {
     const T* const* at = nullptr;
     const T* up = nullptr;
@@ -85,7 +85,6 @@ private:
     std::int64_t tall, wide;
     T* sums;
     std::int64_t pitch;
-    std::int64_t total_pitch, total_group;
     T* total = nullptr;
     bool begins = false;
   };
@@ -137,7 +136,7 @@ private:
       else
         sums.template add_one<groups>(*at + i, up, b.group);
     if (b.total != nullptr)
-      sums.template accumulate<groups>(b.total + i * b.total_pitch + c, b.total_pitch, skip, b.total_group);
+      sums.template accumulate<groups>(b.total + i * b.pitch + c, b.pitch, skip, group);
     else
       sums.template store<groups>(b.sums + i * b.pitch + c, b.pitch, skip, group);
   }
@@ -152,27 +151,18 @@ private:
     // Adds the sums of some images to the filters' gradient.
     [[gnu::noinline]] void add(index_range images, T* df, const T* x) const {
       alignas(64) T sums[most_sums], total[most_sums];
-      const std::int64_t run = g.kw * g.in, pitch = turned ? whole(n) : whole(wide);
-      const auto across = [&](auto f) {
-        for (std::int64_t j = 0; j < n; ++j)
-          for (std::int64_t r = 0; r < wide; ++r) f(df[j * g.out + r], total[r * pitch + j]);
-      };
-      if (turned) across([](const T& from, T& to) { to = from; });
+      const std::int64_t pitch = turned ? whole(n) : whole(wide), tall = turned ? wide : rows * n;
+      exchange(df, [&total](const T& from, std::int64_t i) { total[i] = from; });
       // Where all places that see some row of the window see all of them, the first ones begin the sums and the last
       // ones complete them.
       const bool all = rows == 1 || (g.above == 0 && (g.oh - 1) * g.sh + g.kh <= g.h);
-      block b{.tall = turned ? wide : n,
-              .wide = turned ? n : wide,
-              .sums = sums,
-              .pitch = pitch,
-              .total_pitch = turned ? pitch : g.out,
-              .total_group = run * g.out};
+      block b{.tall = turned ? wide : n, .wide = turned ? n : wide, .sums = sums, .pitch = pitch};
       std::int64_t steps = room / (rows * n + whole(wide));
       const std::int64_t of_place = rows == 1 || n > g.sw * g.in ? n : g.sw * g.in;  // at most, and thrice for parts
       if (const std::int64_t fit = copied / (3 * rows * (of_place + 2 * width)); fit < steps) steps = fit;
       steps = steps < 1 ? 1 : steps > most_places ? most_places : steps;
       for (std::int64_t image = images.first; image < images.last; ++image) {
-        if (!all) std::memset(sums, 0, static_cast<std::size_t>(rows * n * pitch) * sizeof(T));
+        if (!all) std::memset(sums, 0, static_cast<std::size_t>(tall * pitch) * sizeof(T));
         for (std::int64_t oh = 0, end; oh < g.oh; oh = end) {
           const index_range seen = seen_rows(oh);
           for (end = oh + 1; end < g.oh; ++end)
@@ -181,14 +171,15 @@ private:
           const std::int64_t places = (end - oh) * g.ow, blocks = (places + steps - 1) / steps;
           for (std::int64_t i = 0; i < blocks; ++i) {
             b.begins = all && i == 0;
-            b.total = all && i + 1 == blocks ? (turned ? total : df) : nullptr;
+            b.total = all && i + 1 == blocks ? total : nullptr;
             add_block(b, seen, image, {oh * g.ow + places * i / blocks, oh * g.ow + places * (i + 1) / blocks}, x);
           }
         }
         if (!all)
-          for (std::int64_t k = 0; k < rows; ++k) add_sums(df + k * run * g.out, sums + k * n * pitch, pitch);
+          for (std::int64_t i = 0; i < tall * pitch; i += width)
+            (N::load(total + i) + N::load(sums + i)).store(total + i);
       }
-      if (turned) across([](T& to, const T& from) { to = from; });
+      exchange(df, [&total](T& to, std::int64_t i) { to = total[i]; });
     }
 
   private:
@@ -255,12 +246,13 @@ private:
       }
       return as_runs ? reach : line;
     }
-    void add_sums(T* to, const T* sums, std::int64_t pitch) const {
-      for (std::int64_t i = 0; i < n; ++i)
-        for (std::int64_t j = 0; j < wide; j += width) {
-          const auto some = static_cast<std::size_t>(wide - j < width ? wide - j : width);
-          store_run(load_run<N>(to + i * g.out + j, some) + N::load(sums + i * pitch + j), to + i * g.out + j, some);
-        }
+    // Calls f(number of the filters, its place in the sums).
+    template <class F>
+    void exchange(T* df, F f) const {
+      for (std::int64_t k = 0; k < rows; ++k, df += g.kw * g.in * g.out)
+        for (std::int64_t j = 0; j < n; ++j)
+          for (std::int64_t r = 0; r < wide; ++r)
+            f(df[j * g.out + r], turned ? r * whole(n) + j : (k * n + j) * whole(wide) + r);
     }
   };
 };

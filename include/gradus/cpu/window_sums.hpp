@@ -55,8 +55,9 @@ constexpr int window_rows(int registers) { return tile_rows(registers); }
 
 // The template argument Last says how many lanes of a tile's last register count: all (whole_register), a positive
 // number, or as many as its argument says at run time (some_of_register); where the other operand is padded with
-// numbers that may be read, only what is stored has to be cut (some_are_stored).
-inline constexpr int whole_register = 0, some_of_register = -1, some_are_stored = -2;
+// numbers that may be read, only what is stored has to be cut (some_are_stored), and where sums are padded, only what
+// is read (some_are_read).
+inline constexpr int whole_register = 0, some_of_register = -1, some_are_stored = -2, some_are_read = -3;
 
 // This holds Rows x Registers sums. add(x, row, step, y, y_stride, steps) adds x[r * row + p * step] * y[p * y_stride +
 // q] over p.
@@ -152,6 +153,7 @@ private:
   GRADUS_INLINE std::size_t last() const {
     return Last == whole_register ? N::width : Last < 0 ? some : static_cast<std::size_t>(Last);
   }
+  GRADUS_INLINE std::size_t last_stored() const { return Last == some_are_read ? N::width : last(); }
   template <class F>
   GRADUS_INLINE void each_row(F f) const {
     [&]<int... R>(std::integer_sequence<int, R...>) __attribute__((always_inline)) {
@@ -212,15 +214,15 @@ private:
   }
   template <int... Q>
   GRADUS_INLINE void write(const N* v, T* to, std::integer_sequence<int, Q...>) const {
-    (store_run(v[Q], to + Q * width, Q + 1 < Registers ? N::width : last()), ...);
+    (store_run(v[Q], to + Q * width, Q + 1 < Registers ? N::width : last_stored()), ...);
   }
   template <int... Q>
   GRADUS_INLINE void load_row(N* v, const T* from, std::integer_sequence<int, Q...>) const {
-    ((v[Q] = load_run<N>(from + Q * width, Q + 1 < Registers ? N::width : last())), ...);
+    ((v[Q] = load_run<N>(from + Q * width, Q + 1 < Registers ? N::width : last_stored())), ...);
   }
   template <int... Q>
   GRADUS_INLINE void add_to(const N* v, T* to, std::integer_sequence<int, Q...>) const {
-    (add_run(v[Q], to + Q * width, Q + 1 < Registers ? N::width : last()), ...);
+    (add_run(v[Q], to + Q * width, Q + 1 < Registers ? N::width : last_stored()), ...);
   }
   static GRADUS_INLINE void add_run(N v, T* to, std::size_t n) { store_run(load_run<N>(to, n) + v, to, n); }
 };
