@@ -91,11 +91,9 @@ private:
   // This is how many rows of a group a tile has.
   template <int Groups>
   static constexpr int tall_tile(int registers) {
-    return Groups == 1           ? window_rows(registers)
-           : tile_registers == 2 ? 4 / registers
-           : registers == 1      ? 9
-           : registers == 2      ? 4
-                                 : 3;
+    if (Groups == 0) return 6;
+    if (Groups == 1) return tile_registers == 2 && registers == 1 ? 12 : window_rows(registers);
+    return tile_registers == 2 ? 4 / registers : registers == 1 ? 9 : registers == 2 ? 4 : 3;
   }
   // Groups are rows of the window, or 0 where the rows of a tile are channels.
   template <int Groups>
@@ -116,11 +114,23 @@ private:
     const auto compute = [&]<int Rows>(std::int64_t i, std::int64_t skip) {
       tile<Groups, Rows, Registers>(b, c, some, i, skip);
     };
-    if constexpr (Groups == 0) {  // there are few rows
-      if (b.tall == 5) return compute.template operator()<5>(0, 0);
-      if (b.tall == 3) return compute.template operator()<3>(0, 0);
+    if constexpr (Groups == 1)
+      detail::in_tiles<tall_tile<1>(Registers), 0>(0, b.tall, compute);
+    else
+      even_tiles<tall_tile<Groups>(Registers)>(b.tall, compute);
+  }
+  // Calls f(first, skip) as in_tiles does, with the least number of tiles, whose heights are about equal. It is for few
+  // rows.
+  template <int Most, class F>
+  static void even_tiles(std::int64_t rows, const F& f) {
+    if constexpr (Most > 1) {
+      const std::int64_t tiles = (rows + Most - 1) / Most;
+      if ((rows + tiles - 1) / tiles < Most) return even_tiles<Most - 1>(rows, f);
     }
-    detail::in_tiles<tall_tile<Groups>(Registers), 0>(0, b.tall, compute);
+    for (std::int64_t i = 0; i < rows; i += Most) {
+      const std::int64_t start = i + Most <= rows ? i : rows - Most;
+      f.template operator()<Most>(start, i - start);
+    }
   }
   template <int Groups, int Rows, int Registers>
   [[gnu::noinline]] static void tile(const block& b, std::int64_t c, std::size_t some, std::int64_t i,
@@ -234,9 +244,13 @@ private:
           beside += groups * reach;
           continue;
         }
-        for (std::int64_t ow = begin; ow < begin + end - p; ++ow, place += step)
+        for (std::int64_t ow = begin, stop = begin + end - p; ow < stop; ++ow, place += step)
           if (!as_numbers && ow >= inside.first && ow < inside.last) {
-            *at++ = row + place;
+            for (const std::int64_t last_inside = inside.last < stop ? inside.last : stop;;) {
+              *at++ = row + place;
+              if (ow + 1 == last_inside) break;
+              ++ow, place += step;
+            }
           } else if (place >= line || place + n <= 0) {
             *at++ = zeros;
           } else {
