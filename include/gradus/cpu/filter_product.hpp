@@ -35,7 +35,7 @@ struct filter_product {
     const index_range mine = s.share(g.kh * pieces);
     for (std::int64_t i = 0; i < g.images || i == 0; i += group)
       for (std::int64_t p = mine.first, rows; p < mine.last; p += rows) {
-        rows = !turned && run < few_taps && mine.last - p >= most_rows ? most_rows : 1;
+        rows = turned || run >= few_taps ? 1 : mine.last - p < most_rows ? mine.last - p : most_rows;
         const std::int64_t first = p % pieces * tall, n = run - first < tall ? run - first : tall;
         T* const to = df + (p / pieces * run + first) * g.out;
         if (i == 0) std::memset(to, 0, static_cast<std::size_t>(rows * n * g.out) * sizeof(T));
@@ -64,14 +64,24 @@ private:
   static constexpr int last = reads_parts<N> ? some_are_read : whole_register;
   static constexpr std::int64_t whole(std::int64_t n) { return (n + width - 1) / width * width; }
 
+  // This is how many rows of a group a tile has.
+  template <int Groups>
+  static constexpr int tall_tile(int registers) {
+    if (Groups == 0) return 6;
+    if (Groups == 1) return tile_registers == 2 && registers == 1 ? 12 : window_rows(registers);
+    if (tile_registers == 2) return 12 / Groups / registers;
+    return Groups == 2 ? (registers == 1 ? 9 : registers == 2 ? 6 : 4) : registers == 1 ? 9 : registers == 2 ? 4 : 3;
+  }
+
   // Returns whether registers should hold taps, and the rows of a tile be channels of the result. Fewer than eight sums
   // in flight wait for one another.
   static bool is_turned(std::int64_t taps, std::int64_t channels) {
-    const auto cost = [](std::int64_t rows, std::int64_t columns) {
-      const std::int64_t sums = rows * (whole(columns) / width);
-      return sums < 8 ? 8 : sums;
+    const auto cost = [](std::int64_t rows, std::int64_t columns, std::int64_t tall) {
+      const std::int64_t registers = whole(columns) / width;
+      const std::int64_t sums = (rows < tall ? rows : tall) * (registers < tile_registers ? registers : tile_registers);
+      return rows * registers * (sums < 8 ? 8 : sums) / sums;
     };
-    return cost(channels, taps) * 5 < cost(taps, channels) * 4;
+    return cost(channels, taps, tall_tile<0>(1)) * 5 < cost(taps, channels, taps) * 4;
   }
 
   // These are `count` places: the taps see numbers from at[p] on, those of the next row of the window `group` numbers
@@ -88,13 +98,6 @@ private:
     T* total = nullptr;
     bool begins = false;
   };
-  // This is how many rows of a group a tile has.
-  template <int Groups>
-  static constexpr int tall_tile(int registers) {
-    if (Groups == 0) return 6;
-    if (Groups == 1) return tile_registers == 2 && registers == 1 ? 12 : window_rows(registers);
-    return tile_registers == 2 ? 4 / registers : registers == 1 ? 9 : registers == 2 ? 4 : 3;
-  }
   // Groups are rows of the window, or 0 where the rows of a tile are channels.
   template <int Groups>
   static void multiply(const block& b) {
@@ -205,18 +208,16 @@ private:
       const T* at[static_cast<std::size_t>(most_places)];
       b.at = at, b.count = places.last - places.first;
       b.up = dy.at(g, image, c).template block<N>(g, places, wide, turned, up, b.up_step);
-      const std::int64_t groups = seen.last - seen.first == most_rows ? most_rows : 1;
-      T* const sums = b.sums;
-      for (std::int64_t k = seen.first; k < seen.last; k += groups) {
-        b.group = locate(at, beside, x + (image * g.h + k) * g.w * g.in, groups, places);
-        b.sums = sums + (k - kh) * n * b.pitch;
-        if (turned)
-          multiply<0>(b);
-        else if (groups == 1)
-          multiply<1>(b);
-        else
-          multiply<most_rows>(b);
-      }
+      b.group = locate(at, beside, x + (image * g.h + seen.first) * g.w * g.in, seen.last - seen.first, places);
+      b.sums += (seen.first - kh) * n * b.pitch;
+      if (turned)
+        multiply<0>(b);
+      else if (seen.last - seen.first == 1)
+        multiply<1>(b);
+      else if (seen.last - seen.first == 2)
+        multiply<2>(b);
+      else
+        multiply<3>(b);
     }
     // Says for each of some places where the numbers begin that it sees, if row 0 of the image is at x, and returns how
     // far apart those of different rows are. What is partly beside the image is copied: number by number of its
@@ -230,7 +231,7 @@ private:
           inside.last - inside.first < g.ow && (groups > 1 || (step < n && reach <= loops * 8 * width));
       const bool as_numbers = turned && !reads_parts<N> && n % width != 0;  // registers are read whole
       const T* const zeros = beside;
-      for (std::int64_t j = 0; j < n; j += width) N(T(0)).store(beside + j);
+      clear_run<N>(beside, n);
       beside += whole(n);
       for (std::int64_t p = places.first, end; p < places.last; p = end) {
         const std::int64_t oh = p / g.ow, begin = p - oh * g.ow;

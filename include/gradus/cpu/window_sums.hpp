@@ -21,30 +21,42 @@ GRADUS_INLINE void store_run(N x, typename N::value_type* p, std::size_t n) {
   n == N::width ? x.store(p) : x.store_partial(p, n);
 }
 
-// Copies n numbers; what lies behind them, up to a register, is overwritten.
+// Copies n numbers; what lies behind them, up to a register, is overwritten. The empty asm keeps compilers from calling
+// memcpy or memset, which costs more than these few numbers.
 template <class N, class T>
 GRADUS_INLINE void copy_run(T* to, const T* from, std::int64_t n) {
   constexpr auto width = static_cast<std::int64_t>(N::width);
   std::int64_t i = 0;
-  for (; i + width <= n; i += width) N::load(from + i).store(to + i);
+  for (; i + width <= n; i += width) {
+    N::load(from + i).store(to + i);
+    asm volatile("");
+  }
   if (i < n) load_first<N>(from + i, static_cast<std::size_t>(n - i)).store(to + i);
+}
+// Writes n zeros, and up to a register more.
+template <class N, class T>
+GRADUS_INLINE void clear_run(T* to, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; i += static_cast<std::int64_t>(N::width)) {
+    N(T(0)).store(to + i);
+    asm volatile("");
+  }
 }
 // Copies the numbers [place, place + n) of a line of an image, with zeros where it ends. Up to two registers behind
 // them are overwritten.
 template <class N, class T>
 GRADUS_INLINE void copy_framed(T* to, const T* line, std::int64_t place, std::int64_t n, std::int64_t end) {
-  constexpr auto width = static_cast<std::int64_t>(N::width);
   const visible v(place, n, end);
-  if constexpr (width == 1) {
+  if constexpr (N::width == 1) {
     std::memset(to, 0, static_cast<std::size_t>(n) * sizeof(T));
     if (v.first < v.last)
       std::memcpy(to + v.first, line + place + v.first, static_cast<std::size_t>(v.last - v.first) * sizeof(T));
-    return;
+  } else if (v.first >= v.last) {
+    clear_run<N>(to, n);
+  } else {
+    clear_run<N>(to, v.first);
+    copy_run<N>(to + v.first, line + place + v.first, v.last - v.first);
+    clear_run<N>(to + v.last, n - v.last);
   }
-  std::int64_t j = 0;
-  for (const std::int64_t before = v.first < n ? v.first : n; j < before; j += width) N(T(0)).store(to + j);
-  if (v.first < v.last) copy_run<N>(to + v.first, line + place + v.first, v.last - v.first), j = v.last;
-  for (; j < n; j += width) N(T(0)).store(to + j);
 }
 
 #if defined(__AVX512F__) || defined(__aarch64__)
