@@ -57,9 +57,9 @@ private:
   static constexpr std::int64_t most_taps = 64, row_grain = 12, most_registers = 12;
   static constexpr std::int64_t few_taps = 32;  // in a row of a window
   static constexpr int most_rows = 3;           // of a window that a tile has taps of
-  static constexpr std::int64_t room = 32768 / static_cast<std::int64_t>(sizeof(T));     // of both operands
-  static constexpr std::int64_t copied = 131072 / static_cast<std::int64_t>(sizeof(T));  // from images
-  static constexpr std::int64_t most_places = 256;                                       // of a block
+  static constexpr std::int64_t room = 32768 / static_cast<std::int64_t>(sizeof(T));    // of both operands
+  static constexpr std::int64_t copied = 65536 / static_cast<std::int64_t>(sizeof(T));  // from images
+  static constexpr std::int64_t most_places = 256;                                      // of a block
   static constexpr auto most_sums = static_cast<std::size_t>(most_taps * most_registers * width);
   static constexpr int last = reads_parts<N> ? some_are_read : whole_register;
   static constexpr std::int64_t whole(std::int64_t n) { return (n + width - 1) / width * width; }
@@ -161,6 +161,8 @@ private:
     const Up& dy;
     bool turned;
     std::int64_t kh, rows, first, n, c, wide;
+    // These are the places that see numbers of the image alone.
+    whole_windows inside{g.ow, n, g.sw* g.in, g.left* g.in - first, g.w* g.in};
     // Adds the sums of some images to the filters' gradient.
     [[gnu::noinline]] void add(index_range images, T* df, const T* x) const {
       alignas(64) T sums[most_sums], total[most_sums];
@@ -170,22 +172,29 @@ private:
       // ones complete them.
       const bool all = rows == 1 || (g.above == 0 && (g.oh - 1) * g.sh + g.kh <= g.h);
       block b{.tall = turned ? wide : n, .wide = turned ? n : wide, .sums = sums, .pitch = pitch};
+      // Blocks of several rows of the window end where rows of places end, or are parts of one.
+      const std::int64_t of_place = n > g.sw * g.in ? n : g.sw * g.in, fit = copied / (rows * (of_place + 2 * width));
       std::int64_t steps = room / (rows * n + whole(wide));
-      const std::int64_t of_place = rows == 1 || n > g.sw * g.in ? n : g.sw * g.in;  // at most, and thrice for parts
-      if (const std::int64_t fit = copied / (3 * rows * (of_place + 2 * width)); fit < steps) steps = fit;
-      steps = steps < 1 ? 1 : steps > most_places ? most_places : steps;
+      if (rows > 1 && fit < steps) steps = fit < 1 ? 1 : fit;
+      if (steps > most_places) steps = most_places;
+      const std::int64_t parts = rows == 1 || steps >= g.ow ? 1 : (g.ow + steps - 1) / steps;
       for (std::int64_t image = images.first; image < images.last; ++image) {
-        if (!all) std::memset(sums, 0, static_cast<std::size_t>(tall * pitch) * sizeof(T));
+        if (!all) clear_run<N>(sums, tall * pitch);
         for (std::int64_t oh = 0, end; oh < g.oh; oh = end) {
           const index_range seen = seen_rows(oh);
           for (end = oh + 1; end < g.oh; ++end)
             if (const index_range next = seen_rows(end); next.first != seen.first || next.last != seen.last) break;
           if (seen.first >= seen.last) continue;
-          const std::int64_t places = (end - oh) * g.ow, blocks = (places + steps - 1) / steps;
+          const std::int64_t unit = rows == 1 ? 1 : g.ow, units = (end - oh) * g.ow / unit;
+          const std::int64_t at_once = steps < unit ? 1 : steps / unit,
+                             blocks = (units + at_once - 1) / at_once * parts;
+          const auto border = [&](std::int64_t i) {
+            return oh * g.ow + units * (i / parts) / (blocks / parts) * unit + i % parts * g.ow / parts;
+          };
           for (std::int64_t i = 0; i < blocks; ++i) {
             b.begins = all && i == 0;
             b.total = all && i + 1 == blocks ? total : nullptr;
-            add_block(b, seen, image, {oh * g.ow + places * i / blocks, oh * g.ow + places * (i + 1) / blocks}, x);
+            add_block(b, seen, image, {border(i), border(i + 1)}, x);
           }
         }
         if (!all)
@@ -221,45 +230,51 @@ private:
     }
     // Says for each of some places where the numbers begin that it sees, if row 0 of the image is at x, and returns how
     // far apart those of different rows are. What is partly beside the image is copied: number by number of its
-    // places, or as a run where they overlap and there is little of it.
+    // places, or row by row of the image where places overlap and there is little of it.
     std::int64_t locate(const T** at, T* beside, const T* x, std::int64_t groups, index_range places) const {
       const std::int64_t line = g.w * g.in, step = g.sw * g.in, start = first - g.left * g.in;
-      const whole_windows inside(g.ow, n, step, -start, line);
-      const std::int64_t many = places.last - places.first, reach = whole(((many < g.ow ? many : g.ow) - 1) * step + n);
-      const std::int64_t loops = ((turned ? wide : n) + 7) / 8 * ((whole(turned ? n : wide) / width + 2) / 3);
-      const bool as_runs =
-          inside.last - inside.first < g.ow && (groups > 1 || (step < n && reach <= loops * 8 * width));
+      const std::int64_t top = places.first / g.ow, bottom = (places.last - 1) / g.ow;
+      const std::int64_t begin = places.first - top * g.ow, stop = places.last - bottom * g.ow;
+      x += (top * g.sh - g.above) * line;
       const bool as_numbers = turned && !reads_parts<N> && n % width != 0;  // registers are read whole
+      if (!as_numbers && inside.last - inside.first < g.ow) {
+        const std::int64_t from = top == bottom ? begin : 0, to = top == bottom ? stop : g.ow;
+        const std::int64_t numbers = (to - from - 1) * step + n, apart = whole(numbers);
+        const std::int64_t loops = ((turned ? wide : n) + 7) / 8 * ((whole(turned ? n : wide) / width + 2) / 3);
+        if (groups > 1 || (step < n && apart <= loops * 8 * width && (bottom - top + 1) * apart <= copied)) {
+          const std::int64_t down = g.sh < groups ? g.sh : groups;
+          for (std::int64_t oh = top; oh <= bottom; ++oh, x += g.sh * line, beside += down * apart) {
+            for (std::int64_t k = oh == top ? 0 : groups - down; k < groups; ++k)
+              copy_framed<N>(beside + k * apart, x + k * line, from * step + start, numbers, line);
+            const std::int64_t last = oh == bottom ? stop : g.ow;
+            for (std::int64_t ow = oh == top ? begin : 0; ow < last; ++ow) *at++ = beside + (ow - from) * step;
+          }
+          return apart;
+        }
+      }
       const T* const zeros = beside;
       clear_run<N>(beside, n);
       beside += whole(n);
-      for (std::int64_t p = places.first, end; p < places.last; p = end) {
-        const std::int64_t oh = p / g.ow, begin = p - oh * g.ow;
-        end = (oh + 1) * g.ow < places.last ? (oh + 1) * g.ow : places.last;
-        const T* const row = x + (oh * g.sh - g.above) * line;
-        std::int64_t place = begin * step + start;
-        if (as_runs && !as_numbers) {
-          for (std::int64_t k = 0; k < groups; ++k)
-            copy_framed<N>(beside + k * reach, row + k * line, place, (end - p - 1) * step + n, line);
-          for (std::int64_t i = 0; i < end - p; ++i) *at++ = beside + i * step;
-          beside += groups * reach;
-          continue;
-        }
-        for (std::int64_t ow = begin, stop = begin + end - p; ow < stop; ++ow, place += step)
-          if (!as_numbers && ow >= inside.first && ow < inside.last) {
-            for (const std::int64_t last_inside = inside.last < stop ? inside.last : stop;;) {
-              *at++ = row + place;
-              if (ow + 1 == last_inside) break;
-              ++ow, place += step;
-            }
-          } else if (place >= line || place + n <= 0) {
+      for (std::int64_t oh = top; oh <= bottom; ++oh, x += g.sh * line) {
+        const std::int64_t last = oh == bottom ? stop : g.ow;
+        std::int64_t ow = oh == top ? begin : 0;
+        const auto edge = [&](std::int64_t end) {
+          for (; ow < end && ow < last; ++ow) {
+            const std::int64_t place = ow * step + start;
             *at++ = zeros;
-          } else {
-            copy_framed<N>(beside, row, place, n, line);
-            *at++ = beside, beside += whole(n);
+            if (place >= line || place + n <= 0) continue;
+            copy_framed<N>(beside, x, place, n, line);
+            at[-1] = beside, beside += whole(n);
           }
+        };
+        if (!as_numbers) {
+          edge(inside.first);
+          for (const std::int64_t end = inside.last < last ? inside.last : last; ow < end; ++ow)
+            *at++ = x + (ow * step + start);
+        }
+        edge(last);
       }
-      return as_runs ? reach : line;
+      return line;
     }
     // Calls f(number of the filters, its place in the sums).
     template <class F>
