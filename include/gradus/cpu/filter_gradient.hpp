@@ -7,7 +7,6 @@
 #include "../base/build.hpp"
 
 #include <cstring>
-#include <type_traits>
 
 #include "filter_product.hpp"
 #include "kernel.hpp"

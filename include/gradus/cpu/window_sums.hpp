@@ -123,15 +123,18 @@ struct sums_of_rows {
     else
       pixels.template operator()<false>();
   }
-  // Stores the rows, or those of each group from `skip` on.
-  template <int Groups = 1>
-  GRADUS_INLINE void store(T* to, std::int64_t stride, std::int64_t skip = 0, std::int64_t group = 0) const {
+  GRADUS_INLINE void store(T* to, std::int64_t stride) const {
+    each_row([&](int r, const N* v) __attribute__((always_inline)) { write(v, to + r * stride, register_places{}); });
+  }
+  // Stores the rows of each group from `skip` on.
+  template <int Groups>
+  GRADUS_INLINE void store(T* to, std::int64_t stride, std::int64_t skip, std::int64_t group) const {
     each_row([&](int r, const N* v) __attribute__((always_inline)) {
       if (r % (Rows / Groups) >= skip) write(v, to + place<Groups>(r, stride, group), register_places{});
     });
   }
-  template <int Groups = 1>
-  GRADUS_INLINE void load(const T* from, std::int64_t stride, std::int64_t group = 0) {
+  template <int Groups>
+  GRADUS_INLINE void load(const T* from, std::int64_t stride, std::int64_t group) {
     each_row([&](int r, const N* v) __attribute__((always_inline)) {
       load_row(sums + (v - sums), from + place<Groups>(r, stride, group), register_places{});
     });
@@ -144,9 +147,14 @@ struct sums_of_rows {
     each_row([&](int r, const N* v)
                  __attribute__((always_inline)) { load_row(sums + (v - sums), from + places[r], register_places{}); });
   }
-  // Adds the sums to `to`, for rows (of each group) from `skip` on.
-  template <int Groups = 1>
-  GRADUS_INLINE void accumulate(T* to, std::int64_t stride, std::int64_t skip, std::int64_t group = 0) const {
+  // Adds the sums to `to`, for rows from `skip` on.
+  GRADUS_INLINE void accumulate(T* to, std::int64_t stride, std::int64_t skip) const {
+    each_row([&](int r, const N* v) __attribute__((always_inline)) {
+      if (r >= skip) add_to(v, to + r * stride, register_places{});
+    });
+  }
+  template <int Groups>
+  GRADUS_INLINE void accumulate(T* to, std::int64_t stride, std::int64_t skip, std::int64_t group) const {
     each_row([&](int r, const N* v) __attribute__((always_inline)) {
       if (r % (Rows / Groups) >= skip) add_to(v, to + place<Groups>(r, stride, group), register_places{});
     });
@@ -300,7 +308,7 @@ GRADUS_INLINE void in_tiles(std::int64_t first, std::int64_t last, F f) {
     // This chooses the height of the least cost, where rows may be computed twice and a tile costs about two rows more
     // than it has. Without vectors it is one of two heights, because memory for code is scarce there.
     constexpr bool few = GRADUS_SIMD == 0;
-    constexpr int heights[] = {Most, few ? 1 : Most * 4 / 5, few ? 1 : Most * 2 / 3, few || Most < 3 ? 1 : Most / 3};
+    constexpr int heights[] = {Most, few ? 1 : Most * 4 / 5, few ? 1 : Most * 2 / 3, few ? 1 : Most / 3};
     int best = 1;
     std::int64_t least = 0;
     for (const int height : heights)
