@@ -54,7 +54,7 @@ struct pointwise_conv {
       const std::int64_t end = rows.last - row < in_one_go ? rows.last : row + in_one_go;
       T* to = copies;
       for (std::int64_t r = row; r < end; ++r)
-        for (std::int64_t ow = 0; ow < g.ow; ++ow, to += g.in) copy(to, from(r) + ow * g.sw * g.in, g.in);
+        for (std::int64_t ow = 0; ow < g.ow; ++ow, to += g.in) copy_run<N>(to, from(r) + ow * g.sw * g.in, g.in);
       multiply({copies, g.in, false}, w, y, g.out, (end - row) * g.ow, g.out, g.in);
       y += (end - row) * g.ow * g.out, row = end;
     }
@@ -114,12 +114,6 @@ private:
   static void multiply(const matrix_operand<T>& a, const matrix_operand<T>& b, T* to, std::int64_t stride,
                        std::int64_t m, std::int64_t n, std::int64_t k) {
     direct_product<T, A>{{a, b, to, stride, m, n, k}}.template run<0, 0, true>(as_is{});
-  }
-  // Copies n numbers; what lies behind them, up to a register, is overwritten.
-  static GRADUS_INLINE void copy(T* to, const T* from, std::int64_t n) {
-    std::int64_t i = 0;
-    for (; i + width <= n; i += width) N::load(from + i).store(to + i);
-    if (i < n) load_first<N>(from + i, static_cast<std::size_t>(n - i)).store(to + i);
   }
   static GRADUS_INLINE void copy_within(T* to, const T* from, std::int64_t n) {
     for (std::int64_t i = 0; i < n; i += width)

@@ -104,6 +104,19 @@ struct unpooled_gradient {
       f(first, rows, std::int64_t{pitch}, std::int64_t{count});
     }
   }
+  template <class N, class G>
+  const T* block(const G& g, index_range places, std::int64_t n, bool, T* room, std::int64_t& pitch) const {
+    constexpr auto width = static_cast<std::int64_t>(N::width);
+    pitch = (n + width - 1) / width * width;
+    T* to = room;
+    for (std::int64_t p = places.first, many; p < places.last; p += many, to += many * pitch) {
+      const std::int64_t left = g.ow - p % g.ow;
+      many = left < places.last - p ? left : places.last - p;
+      row(g, p / g.ow)
+          .template write<true>(p % g.ow, static_cast<int>(many), static_cast<int>(n), to, static_cast<int>(pitch));
+    }
+    return room;
+  }
 
 private:
   std::int64_t numbers() const { return (seen.oh / pool.h) * (seen.ow / pool.w) * seen.out; }  // pooled, per image

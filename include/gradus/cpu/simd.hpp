@@ -267,8 +267,8 @@ R fused(R a, R b, R c) = delete;
 #endif
 #endif
 
-// This loads the first n numbers from memory (all of a register where n is larger), with the other lanes as given, and
-// stores the first n back. `supported` is true where the machine masks memory accesses; elsewhere they go through a
+// This loads the first n numbers from memory (all of a register where n is larger), with the other lanes as given or 0,
+// and stores the first n back. `supported` is true where the machine masks memory accesses; elsewhere they go through a
 // padded copy (cpu/number.hpp).
 template <class T, std::size_t Bytes>
 struct masked {
@@ -281,6 +281,7 @@ struct masked<float, 64> {
   static GRADUS_INLINE __mmask16 first(std::size_t n) {
     return n >= 16 ? __mmask16(0xffff) : static_cast<__mmask16>((1u << n) - 1u);
   }
+  static GRADUS_INLINE __m512 load(const float* p, std::size_t n) { return _mm512_maskz_loadu_ps(first(n), p); }
   static GRADUS_INLINE __m512 load(const float* p, std::size_t n, float rest) {
     return _mm512_mask_loadu_ps(_mm512_set1_ps(rest), first(n), p);
   }
@@ -292,6 +293,7 @@ struct masked<double, 64> {
   static GRADUS_INLINE __mmask8 first(std::size_t n) {
     return n >= 8 ? __mmask8(0xff) : static_cast<__mmask8>((1u << n) - 1u);
   }
+  static GRADUS_INLINE __m512d load(const double* p, std::size_t n) { return _mm512_maskz_loadu_pd(first(n), p); }
   static GRADUS_INLINE __m512d load(const double* p, std::size_t n, double rest) {
     return _mm512_mask_loadu_pd(_mm512_set1_pd(rest), first(n), p);
   }
@@ -307,6 +309,7 @@ struct masked<float, 32> {
   static GRADUS_INLINE __m256i first(std::size_t n) {
     return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(ones_then_zeros + 8 - (n < 8 ? n : 8)));
   }
+  static GRADUS_INLINE __m256 load(const float* p, std::size_t n) { return _mm256_maskload_ps(p, first(n)); }
   static GRADUS_INLINE __m256 load(const float* p, std::size_t n, float rest) {
     const __m256i m = first(n);
     return _mm256_blendv_ps(_mm256_set1_ps(rest), _mm256_maskload_ps(p, m), _mm256_castsi256_ps(m));
@@ -319,6 +322,7 @@ struct masked<double, 32> {
   static GRADUS_INLINE __m256i first(std::size_t n) {
     return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(ones_then_zeros + 8 - 2 * (n < 4 ? n : 4)));
   }
+  static GRADUS_INLINE __m256d load(const double* p, std::size_t n) { return _mm256_maskload_pd(p, first(n)); }
   static GRADUS_INLINE __m256d load(const double* p, std::size_t n, double rest) {
     const __m256i m = first(n);
     return _mm256_blendv_pd(_mm256_set1_pd(rest), _mm256_maskload_pd(p, m), _mm256_castsi256_pd(m));

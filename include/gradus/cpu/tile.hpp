@@ -102,7 +102,7 @@ inline constexpr bool reads_parts<vector_pack<T, A, Arch>> = vector_pack<T, A, A
 template <class N>
 GRADUS_INLINE N load_first(const typename N::value_type* p, std::size_t n) {
   if constexpr (reads_parts<N> && N::width > 1)
-    return typename N::batch(N::masked::load(p, n, 0));
+    return typename N::batch(N::masked::load(p, n));
   else
     return N::load_partial(p, n);
 }

@@ -2,6 +2,8 @@
 // and ways to cut a result into tiles. A lane does what a single number would, so the size of a tile and the width of a
 // register do not change the bits.
 #pragma once
+#include <cstring>
+
 #include "tile.hpp"
 #include "windows.hpp"
 
@@ -19,6 +21,44 @@ GRADUS_INLINE void store_run(N x, typename N::value_type* p, std::size_t n) {
   n == N::width ? x.store(p) : x.store_partial(p, n);
 }
 
+// Copies n numbers; what lies behind them, up to a register, is overwritten. The empty asm keeps compilers from calling
+// memcpy or memset, which costs more than these few numbers.
+template <class N, class T>
+GRADUS_INLINE void copy_run(T* to, const T* from, std::int64_t n) {
+  constexpr auto width = static_cast<std::int64_t>(N::width);
+  std::int64_t i = 0;
+  for (; i + width <= n; i += width) {
+    N::load(from + i).store(to + i);
+    asm volatile("");
+  }
+  if (i < n) load_first<N>(from + i, static_cast<std::size_t>(n - i)).store(to + i);
+}
+// Writes n zeros, and up to a register more.
+template <class N, class T>
+GRADUS_INLINE void clear_run(T* to, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; i += static_cast<std::int64_t>(N::width)) {
+    N(T(0)).store(to + i);
+    asm volatile("");
+  }
+}
+// Copies the numbers [place, place + n) of a line of an image, with zeros where it ends. Up to two registers behind
+// them are overwritten.
+template <class N, class T>
+GRADUS_INLINE void copy_framed(T* to, const T* line, std::int64_t place, std::int64_t n, std::int64_t end) {
+  const visible v(place, n, end);
+  if constexpr (N::width == 1) {
+    std::memset(to, 0, static_cast<std::size_t>(n) * sizeof(T));
+    if (v.first < v.last)
+      std::memcpy(to + v.first, line + place + v.first, static_cast<std::size_t>(v.last - v.first) * sizeof(T));
+  } else if (v.first >= v.last) {
+    clear_run<N>(to, n);
+  } else {
+    clear_run<N>(to, v.first);
+    copy_run<N>(to + v.first, line + place + v.first, v.last - v.first);
+    clear_run<N>(to + v.last, n - v.last);
+  }
+}
+
 #if defined(__AVX512F__) || defined(__aarch64__)
 constexpr int window_rows(int registers) { return registers == 1 ? 15 : tile_rows(registers); }
 #else
@@ -27,8 +67,9 @@ constexpr int window_rows(int registers) { return tile_rows(registers); }
 
 // The template argument Last says how many lanes of a tile's last register count: all (whole_register), a positive
 // number, or as many as its argument says at run time (some_of_register); where the other operand is padded with
-// numbers that may be read, only what is stored has to be cut (some_are_stored).
-inline constexpr int whole_register = 0, some_of_register = -1, some_are_stored = -2;
+// numbers that may be read, only what is stored has to be cut (some_are_stored), and where sums are padded, only what
+// is read (some_are_read).
+inline constexpr int whole_register = 0, some_of_register = -1, some_are_stored = -2, some_are_read = -3;
 
 // This holds Rows x Registers sums. add(x, row, step, y, y_stride, steps) adds x[r * row + p * step] * y[p * y_stride +
 // q] over p.
@@ -51,7 +92,12 @@ struct sums_of_rows {
   }
   // Does the same for rows that lie one number apart.
   GRADUS_INLINE void add_close(const T* x, std::int64_t step, const T* y, std::int64_t y_stride, std::int64_t steps) {
-    for (std::int64_t p = 0; p < steps; ++p) add_one(x + p * step, y + p * y_stride, row_places{});
+    for (std::int64_t p = 0; p < steps; ++p) add_one(x + p * step, y + p * y_stride);
+  }
+  // Adds one step of such rows, or of Groups of such rows that are `group` numbers apart.
+  template <int Groups = 1>
+  GRADUS_INLINE void add_one(const T* x, const T* y, std::int64_t group = 0) {
+    add_one<Groups>(x, group, y, row_places{});
   }
   // Does the same for rows that lie at x[from + places[r]]; rows whose bit in `which` is 0 are left out.
   GRADUS_INLINE void add_at(const T* x, std::int64_t from, const std::int64_t* places, std::int64_t step, const T* y,
@@ -80,18 +126,37 @@ struct sums_of_rows {
   GRADUS_INLINE void store(T* to, std::int64_t stride) const {
     each_row([&](int r, const N* v) __attribute__((always_inline)) { write(v, to + r * stride, register_places{}); });
   }
+  // Stores the rows of each group from `skip` on.
+  template <int Groups>
+  GRADUS_INLINE void store(T* to, std::int64_t stride, std::int64_t skip, std::int64_t group) const {
+    each_row([&](int r, const N* v) __attribute__((always_inline)) {
+      if (r % (Rows / Groups) >= skip) write(v, to + place<Groups>(r, stride, group), register_places{});
+    });
+  }
+  template <int Groups>
+  GRADUS_INLINE void load(const T* from, std::int64_t stride, std::int64_t group) {
+    each_row([&](int r, const N* v) __attribute__((always_inline)) {
+      load_row(sums + (v - sums), from + place<Groups>(r, stride, group), register_places{});
+    });
+  }
   // Does the same for rows that lie at to[places[r]]; load_at() reads them again.
   GRADUS_INLINE void store_at(T* to, const std::int64_t* places) const {
     each_row([&](int r, const N* v) __attribute__((always_inline)) { write(v, to + places[r], register_places{}); });
   }
   GRADUS_INLINE void load_at(const T* from, const std::int64_t* places) {
     each_row([&](int r, const N* v)
-                 __attribute__((always_inline)) { load(sums + (v - sums), from + places[r], register_places{}); });
+                 __attribute__((always_inline)) { load_row(sums + (v - sums), from + places[r], register_places{}); });
   }
   // Adds the sums to `to`, for rows from `skip` on.
   GRADUS_INLINE void accumulate(T* to, std::int64_t stride, std::int64_t skip) const {
     each_row([&](int r, const N* v) __attribute__((always_inline)) {
       if (r >= skip) add_to(v, to + r * stride, register_places{});
+    });
+  }
+  template <int Groups>
+  GRADUS_INLINE void accumulate(T* to, std::int64_t stride, std::int64_t skip, std::int64_t group) const {
+    each_row([&](int r, const N* v) __attribute__((always_inline)) {
+      if (r % (Rows / Groups) >= skip) add_to(v, to + place<Groups>(r, stride, group), register_places{});
     });
   }
 
@@ -100,9 +165,15 @@ private:
   using row_places = std::make_integer_sequence<int, Rows>;
   using register_places = std::make_integer_sequence<int, Registers>;
 
+  template <int Groups>
+  static GRADUS_INLINE std::int64_t place(int row, std::int64_t stride, std::int64_t group) {
+    constexpr int of_group = Rows / Groups;
+    return row % of_group * stride + row / of_group * group;
+  }
   GRADUS_INLINE std::size_t last() const {
     return Last == whole_register ? N::width : Last < 0 ? some : static_cast<std::size_t>(Last);
   }
+  GRADUS_INLINE std::size_t last_stored() const { return Last == some_are_read ? N::width : last(); }
   template <class F>
   GRADUS_INLINE void each_row(F f) const {
     [&]<int... R>(std::integer_sequence<int, R...>) __attribute__((always_inline)) {
@@ -134,11 +205,11 @@ private:
       ((group[G] += step), ...);
     }
   }
-  template <int... R>
-  GRADUS_INLINE void add_one(const T* x, const T* y, std::integer_sequence<int, R...>) {
+  template <int Groups, int... R>
+  GRADUS_INLINE void add_one(const T* x, std::int64_t group, const T* y, std::integer_sequence<int, R...>) {
     N v[static_cast<std::size_t>(Registers)];
     read(v, y);
-    (memory::multiply_add(sums + R * Registers, N(x[R]), v, register_places{}), ...);
+    (memory::multiply_add(sums + R * Registers, N(x[place<Groups>(R, 1, group)]), v, register_places{}), ...);
   }
   template <bool All, int... R>
   GRADUS_INLINE void add_places(const T* x, const std::int64_t* places, const T* y, std::uint32_t which,
@@ -163,15 +234,15 @@ private:
   }
   template <int... Q>
   GRADUS_INLINE void write(const N* v, T* to, std::integer_sequence<int, Q...>) const {
-    (store_run(v[Q], to + Q * width, Q + 1 < Registers ? N::width : last()), ...);
+    (store_run(v[Q], to + Q * width, Q + 1 < Registers ? N::width : last_stored()), ...);
   }
   template <int... Q>
-  GRADUS_INLINE void load(N* v, const T* from, std::integer_sequence<int, Q...>) const {
-    ((v[Q] = load_run<N>(from + Q * width, Q + 1 < Registers ? N::width : last())), ...);
+  GRADUS_INLINE void load_row(N* v, const T* from, std::integer_sequence<int, Q...>) const {
+    ((v[Q] = load_run<N>(from + Q * width, Q + 1 < Registers ? N::width : last_stored())), ...);
   }
   template <int... Q>
   GRADUS_INLINE void add_to(const N* v, T* to, std::integer_sequence<int, Q...>) const {
-    (add_run(v[Q], to + Q * width, Q + 1 < Registers ? N::width : last()), ...);
+    (add_run(v[Q], to + Q * width, Q + 1 < Registers ? N::width : last_stored()), ...);
   }
   static GRADUS_INLINE void add_run(N v, T* to, std::size_t n) { store_run(load_run<N>(to, n) + v, to, n); }
 };
