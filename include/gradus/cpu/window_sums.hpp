@@ -2,6 +2,8 @@
 // and ways to cut a result into tiles. A lane does what a single number would, so the size of a tile and the width of a
 // register do not change the bits.
 #pragma once
+#include "../base/build.hpp"
+
 #include <cstring>
 
 #include "tile.hpp"
