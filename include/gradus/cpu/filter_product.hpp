@@ -246,22 +246,22 @@ private:
           for (std::int64_t oh = top; oh <= bottom; ++oh, x += g.sh * line, beside += down * apart) {
             for (std::int64_t k = oh == top ? 0 : groups - down; k < groups; ++k)
               copy_framed<N>(beside + k * apart, x + k * line, from * step + start, numbers, line);
-            const std::int64_t last = oh == bottom ? stop : g.ow;
-            for (std::int64_t ow = oh == top ? begin : 0; ow < last; ++ow) *at++ = beside + (ow - from) * step;
+            const std::int64_t ends = oh == bottom ? stop : g.ow;
+            for (std::int64_t ow = oh == top ? begin : 0; ow < ends; ++ow) *at++ = beside + (ow - from) * step;
           }
           return apart;
         }
       }
-      const T* const zeros = beside;
+      const T* const blank = beside;
       clear_run<N>(beside, n);
       beside += whole(n);
       for (std::int64_t oh = top; oh <= bottom; ++oh, x += g.sh * line) {
-        const std::int64_t last = oh == bottom ? stop : g.ow;
+        const std::int64_t ends = oh == bottom ? stop : g.ow;
         std::int64_t ow = oh == top ? begin : 0;
         const auto edge = [&](std::int64_t end) {
-          for (; ow < end && ow < last; ++ow) {
+          for (; ow < end && ow < ends; ++ow) {
             const std::int64_t place = ow * step + start;
-            *at++ = zeros;
+            *at++ = blank;
             if (place >= line || place + n <= 0) continue;
             copy_framed<N>(beside, x, place, n, line);
             at[-1] = beside, beside += whole(n);
@@ -269,10 +269,10 @@ private:
         };
         if (!as_numbers) {
           edge(inside.first);
-          for (const std::int64_t end = inside.last < last ? inside.last : last; ow < end; ++ow)
+          for (const std::int64_t end = inside.last < ends ? inside.last : ends; ow < end; ++ow)
             *at++ = x + (ow * step + start);
         }
-        edge(last);
+        edge(ends);
       }
       return line;
     }
