@@ -61,7 +61,7 @@ struct filter_gradient {
 
 private:
   template <class A, class S, class G, class T, class Up>
-  static void in_pieces(const S& s, const G& g, T* df, const T* x, const Up& dy) {
+  GRADUS_INLINE static void in_pieces(const S& s, const G& g, T* df, const T* x, const Up& dy) {
     const std::int64_t run = g.kw * g.in, pieces = (run + rows_at_once - 1) / rows_at_once;
     const index_range mine = s.share(g.kh * pieces);
     const auto rows_of = [&](std::int64_t p) {
