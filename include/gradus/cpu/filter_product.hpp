@@ -67,10 +67,14 @@ private:
   // This is how many rows of a group a tile has.
   template <int Groups>
   static constexpr int tall_tile(int registers) {
-    if (Groups == 0) return 6;
-    if (Groups == 1) return tile_registers == 2 && registers == 1 ? 12 : window_rows(registers);
-    if (tile_registers == 2) return 12 / Groups / registers;
-    return Groups == 2 ? (registers == 1 ? 9 : registers == 2 ? 6 : 4) : registers == 1 ? 9 : registers == 2 ? 4 : 3;
+    if constexpr (Groups == 0)
+      return 6;
+    else if constexpr (Groups == 1)
+      return tile_registers == 2 && registers == 1 ? 12 : window_rows(registers);
+    else if constexpr (tile_registers == 2)
+      return 12 / Groups / registers;
+    else
+      return Groups == 2 ? (registers == 1 ? 9 : registers == 2 ? 6 : 4) : registers == 1 ? 9 : registers == 2 ? 4 : 3;
   }
 
   // Returns whether registers should hold taps, and the rows of a tile be channels of the result. Fewer than eight sums
