@@ -190,8 +190,8 @@ private:
             if (const index_range next = seen_rows(end); next.first != seen.first || next.last != seen.last) break;
           if (seen.first >= seen.last) continue;
           const std::int64_t unit = rows == 1 ? 1 : g.ow, units = (end - oh) * g.ow / unit;
-          const std::int64_t at_once = steps < unit ? 1 : steps / unit,
-                             blocks = (units + at_once - 1) / at_once * parts;
+          const std::int64_t together = steps < unit ? 1 : steps / unit,
+                             blocks = (units + together - 1) / together * parts;
           const auto border = [&](std::int64_t i) {
             return oh * g.ow + units * (i / parts) / (blocks / parts) * unit + i % parts * g.ow / parts;
           };
