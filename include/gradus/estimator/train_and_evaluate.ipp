@@ -40,6 +40,20 @@ public:
           "to be same for the same checkpoint.");
       return {{.status = eval_outcome::no_new_checkpoint}, {}};
     }
+    try {
+      return evaluate_and_export(newest);
+    } catch (const not_found&) {
+      // A training that saves faster than this process works removes the checkpoint that it has chosen.
+      if (e_->latest_checkpoint() == newest) throw;
+      warn(text("The checkpoint ", newest,
+                " was removed before it was evaluated and exported; the newest one is next. "
+                "Raise keep_checkpoint_max to have more of them evaluated."));
+      return {{.status = eval_outcome::no_new_checkpoint}, {}};
+    }
+  }
+
+private:
+  std::pair<eval_outcome, std::vector<std::string>> evaluate_and_export(const std::string& newest) {
     eval_outcome found{.status = eval_outcome::evaluated, .metrics = known(newest), .checkpoint_path = newest};
     if (found.metrics.empty())
       found.metrics = e_->evaluate(
@@ -66,7 +80,6 @@ public:
     return {std::move(found), std::move(exported)};
   }
 
-private:
   const estimator_face* e_;
   const eval_spec* spec_;
   std::optional<std::int64_t> max_steps_;
