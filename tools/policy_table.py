@@ -22,6 +22,9 @@ stands = {"follower": "It stands in a chain, after the rule: `chain{adam{}, look
 notes = {"connection": "`make_trainer` takes `connected` alone, `make_supervisor<model>` takes `connected` and `in_process`; `remote_sessions` is for sessions of a graph: "
                        "`make_supervisor(g, ...)`, session managers and monitored sessions."}
 written_as = {"varied": "vary<&rule::setting>(schedule)"}
+# What a program includes, where the policy's own header declares only the value.
+included_by = {"copy_snapshot": "checkpoint/background.hpp", "rolling_snapshot": "checkpoint/background.hpp", "fork_snapshot": "checkpoint/background.hpp",
+               "all_reduce": "cluster/all_reduce.hpp"}
 erased = {"any_file_system", "any_clock"}  # what a policy of the kind becomes, whatever its type
 # The doors, and where each names the kinds that it takes.
 doors = [("`make_trainer`", "train/door.hpp", "trainer_kinds"), ("`make_supervisor`", "train/supervisor.hpp", "supervisor_kinds"),
@@ -97,7 +100,7 @@ for kind in sorted(kinds, key=lambda k: (not taken[k], k)):
         out += f"\nThe policies of this kind are in {tables[kind]}.\n"
     elif policies[kind]:
         out += "\n| policy | what it does | header |\n|---|---|---|\n"
-        out += "".join(f"| `{name}` | {said} | `{header}` |\n" for name, said, header in policies[kind])
+        out += "".join(f"| `{name}` | {said} | `{included_by.get(name, header)}` |\n" for name, said, header in policies[kind])
 
 written = page.read_text()
 text = written[:written.index(marker)] + marker + out

@@ -43,6 +43,18 @@ struct connection_fits_trainer {
                 "such as in_process, are for make_supervisor.");
 };
 
+// The header of a snapshot's policy declares its writer alone.
+template <class... Policies>
+struct snapshot_is_written {
+  using saver_type =
+      saver<policy_of<kind::codec, flat_binary, Policies...>, policy_of<kind::file_system, posix, Policies...>,
+            policy_of<kind::clock, system_clock, Policies...>>;
+  using writer = typename policy_of<kind::snapshot, in_place, Policies...>::template saves<saver_type>;
+  static constexpr bool value = requires { sizeof(writer); };
+  static_assert(
+      value, "gradus: what writes a snapshot beside training is missing; include <gradus/checkpoint/background.hpp>.");
+};
+
 template <class... Policies>
 struct rule_is_given {
   static constexpr bool value = policies_of<kind::rule, Policies...> != 0;
@@ -62,8 +74,8 @@ using policies_are_accepted =
                      schedule_fits<policy_of<kind::schedule, no_schedule, Policies...>>,
                      clip_fits<policy_of<kind::clip, no_clip, Policies...>>,
                      average_fits<policy_of<kind::average, no_average, Policies...>>,
-                     log_sink_fits<policy_of<kind::log_sink, warnings, Policies...>>, hooks_fit<Policies...>,
-                     cluster_policies_fit<Policies...>, connection_fits_trainer<Policies...>>;
+                     log_sink_fits<policy_of<kind::log_sink, warnings, Policies...>>, snapshot_is_written<Policies...>,
+                     hooks_fit<Policies...>, cluster_policies_fit<Policies...>, connection_fits_trainer<Policies...>>;
 template <class Kinds, class Source, class... Policies>
 using door = std::conjunction<policies_are_accepted<Kinds, Policies...>, model_is_accepted<Source, Policies...>>;
 
