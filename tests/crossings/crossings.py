@@ -70,6 +70,11 @@ class Draw:
                 self.norm = True
                 lines.append(f'h = batch_norm(h, {{.momentum = {r.choice([0.9, 0.5])}}});')
             lines.append('h = flatten(h);')
+        elif self.chance(0.25):
+            lines.append('value h = dense(reshape(x, {-1, 13, 1}), {.units = 8, .name = "letter"});')
+            lines.append(f'h = h + multi_head_attention(layer_norm(h), {{.heads = {r.choice([1, 2, 4])}, .causal = {r.choice(["true", "false"])}, '
+                         f'.dropout_rate = {r.choice(["0", "0.1"])}}});')
+            lines.append('h = flatten(h);')
         else:
             lines.append('value h = x;')
         if self.chance(0.45):
@@ -215,6 +220,7 @@ class Draw:
         how = r.choice(['sync_replicas{}', 'sync_replicas{}', 'ssp{0}', 'all_reduce{}'])
         ps = 0 if how == 'all_reduce{}' else servers
         averaged = 'true' if any('average' in p and 'clip' not in p for p in self.policies) else 'false'
+        connection = r.choice(['connected{here}', 'connected{here, fixed_size_partitioner{.shards = 2}}']) if ps else 'connected{here}'
         codec = r.choice(['safetensors{}', 'npz{}', 'tensor_bundle{}', 'flat_binary{}'])
         of_trainers = ('mixed', 'activations', 'recompute', 'microbatch', 'portable', 'approximate', 'subnormals')
         of_graph = [p for p in self.policies if not p.startswith(of_trainers)]
@@ -248,6 +254,8 @@ constexpr int width = {self.width}, steps = {self.steps}, stop = {self.stop}, si
 #define CODEC {codec}
 {''.join(f'#define LAW_{law}{chr(10)}' for law in sorted(wanted))}#define GATE {gate}
 #define SNAPSHOT {snapshot}
+#define CONNECTION {connection}
+#define TASK_DOOR {r.choice(['trainer', 'estimator', 'supervisor'])}
 #define HOW {how}{recovery}
 #define SEED {self.seed}
 #include "laws.hpp"

@@ -99,12 +99,22 @@ void train_to(Trainer&& t, int last) {
 }
 
 #if defined(LAW_cluster) || defined(LAW_simulated) || defined(LAW_again)
+enum class door { trainer, estimator, supervisor };
+constexpr door task_door = door::TASK_DOOR;
 [[maybe_unused]] std::string logs_of(const char* name) { return place / (std::string(name) + "-logs"); }
 void task(server& here, const char* name, int last) {
   if (here.is_ps()) return here.join();
-  auto t = make_trainer<net>(OF_A_TASK, connected{here}, HOW, config_of(name));
-  auto input = data.in_order(size / here.workers()).shard(here.workers(), here.worker());
-  t.train(input, {.max_steps = last});
+  const auto input = [&] { return data.in_order(size / here.workers()).shard(here.workers(), here.worker()); };
+  if (task_door == door::trainer) {
+    make_trainer<net>(OF_A_TASK, CONNECTION, HOW, config_of(name)).train(input(), {.max_steps = last});
+  } else if (task_door == door::estimator) {
+    make_estimator<net>(OF_A_TASK, CONNECTION, HOW, config_of(name)).train(input, {.max_steps = last});
+  } else {
+    auto sv = make_supervisor<net>({.logdir = place / name, .is_chief = here.is_chief(), .tf_random_seed = SEED},
+                                   OF_A_TASK, CONNECTION, HOW);
+    auto sess = sv.managed_session(here.target(), input());
+    while (!sv.should_stop() && sess.global_step() < last) sess.run();
+  }
   here.finish();
 }
 #endif
