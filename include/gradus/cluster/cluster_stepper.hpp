@@ -355,6 +355,14 @@ private:
     behind_ = batches_since(position).value_or(0);
   }
   void compute() {
+    // An error leaves memory that was lent, and the next call overwrites it.
+    struct taken_back {
+      worker_node& node;
+      int errors = std::uncaught_exceptions();
+      ~taken_back() {
+        if (std::uncaught_exceptions() > errors) node.take_back();
+      }
+    } const by_an_error{*node_};
     pushed_.restart();
     if (observed_.is_kept()) pushed_.add_to_all(observed_.slice());
     const std::size_t piece = Alone::shows_early ? here_->network()->messages().piece_bytes() : 0;
