@@ -93,11 +93,11 @@ public:
   frame_stream& operator=(const frame_stream&) = delete;
   virtual ~frame_stream() = default;
 
-  virtual void read() = 0;                     // was_read() follows
-  virtual void write(frame_memory frame) = 0;  // was_written() or was_written_in_part() follows
-  virtual void write_rest() {}                 // goes on with the frame, as write()
+  virtual void read() = 0;                                     // was_read() follows
+  virtual void write(frame_memory frame) = 0;                  // was_written() or was_written_in_part() follows
+  virtual void write_rest() {}                                 // goes on with the frame, as write()
   virtual void write_lent(std::shared_ptr<lent_frame> frame);  // the same as write(), which it calls unless overridden
-  virtual void end_writing() = 0;              // of a client: its server ends the stream when it has read all frames
+  virtual void end_writing() = 0;  // of a client: its server ends the stream when it has read all frames
   virtual void end(
       const stream_end& why) = 0;  // is called once, and nothing else but cancel() after it; was_done() follows
   virtual void cancel() = 0;       // calls under way fail at once; may be called at any time

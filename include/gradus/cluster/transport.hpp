@@ -76,9 +76,7 @@ public:
   virtual void send(std::uint32_t node, std::span<const std::span<const std::byte>> pieces) = 0;
   // The same for a frame whose pieces lie in memory that the caller does not change before it has called take_back or
   // part_with; the first piece, and small ones, are copied at once. A transport may copy all of them.
-  virtual void send_lent(std::uint32_t node, std::span<const std::span<const std::byte>> pieces) {
-    send(node, pieces);
-  }
+  virtual void send_lent(std::uint32_t node, std::span<const std::span<const std::byte>> pieces) { send(node, pieces); }
   // From now on the memory of all that was lent may change: frames that wait to be sent are lost, and what is left of
   // those that are being sent is copied; or, by part_with, all are copied.
   virtual void take_back() {}
