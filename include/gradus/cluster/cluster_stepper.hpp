@@ -395,7 +395,8 @@ private:
   // ---- callbacks of the node
   void values(std::span<const wire_slice> parts) override {
     // The slots are those of an older order from now on. A save of the chief may still read them.
-    if (std::exchange(is_whole_, false) && !here_->is_chief()) Alone::release_mirrors();
+    const bool is_read = here_->is_chief() && guard_ != nullptr && guard_->active();
+    if (std::exchange(is_whole_, false) && !is_read) Alone::release_mirrors();
     state_->take(parts, guard_);
   }
   std::span<const std::vector<wire_slice>> state(std::uint64_t& order) override {
