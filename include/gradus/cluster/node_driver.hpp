@@ -217,6 +217,8 @@ public:
   worker_node(message_network& network, const worker_options& o, worker_told& told)
       : network_(&network), told_(&told), me_(o.shape.node_of(o.number)), half_(network.patience(o), *this, *this) {}
 
+  worker_node(const worker_node&) = delete;
+  ~worker_node() { take_back(); }
   // The functions below raise `aborted` if the cluster ends meanwhile.
   void start();
   // Returns the step to compute a gradient at; its values have been passed to the callback. If the network is over, it
@@ -228,14 +230,18 @@ public:
   // Sends a piece of the gradient that is being computed. Its memory must not change until wait_for_step has returned,
   // or take_back is called.
   void send_ahead(std::uint32_t shard, std::span<const wire_slice> piece) {
-    if (!is_over_) half_.send_ahead(shard, piece);
+    if (is_over_) return;
+    has_pieces_ = true;
+    half_.send_ahead(shard, piece);
   }
   // Pushes a gradient. The memory of the parts must not change until wait_for_step has returned, or wait_for_push has
   // returned lost or over. `rest` has the parts that were not sent ahead.
   void push(std::span<const std::vector<wire_slice>> parts, std::span<const std::vector<wire_slice>> rest = {});
   push_fate wait_for_push();
-  // The gradient whose pieces were sent is given up: from now on its memory may change.
-  void take_back() { network_->withdraw(me_); }
+  // A gradient of which pieces were sent is given up: from now on its memory may change. So it is at the end.
+  void take_back() {
+    if (std::exchange(has_pieces_, false)) network_->withdraw(me_);
+  }
   // Passes the state of all shards, as it is after the same update, to values(). Returns the number of that update,
   // which is greater than this worker's step if others go on meanwhile. It is called between two steps.
   std::uint64_t fetch();
@@ -255,6 +261,7 @@ private:
   push_fate fate_ = push_fate::lost;
   bool computes_ = false, is_concluded_ = false, is_fetched_ = false;
   bool is_over_ = false;
+  bool has_pieces_ = false;      // of a gradient that is not pushed yet
   bool has_lent_state_ = false;  // the first values, which are in the memory of all values
 
   template <class Done>

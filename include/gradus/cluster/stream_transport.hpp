@@ -45,10 +45,12 @@ private:
   std::size_t size_ = 0, room_ = 0;
 };
 
-// Keeps the memory of frames that were sent or received for later frames, up to `most` bytes.
+// Keeps the memory of frames that were sent or received for later frames, up to `most` bytes. That of a frame of
+// `given_back` bytes or more goes back to the system, where it costs little beside the time that so many bytes are under
+// way, and would lie unused through the rest of a step.
 class frame_pool {
 public:
-  static constexpr std::size_t most_frames = 512;
+  static constexpr std::size_t most_frames = 512, given_back = std::size_t{32} << 20;
   explicit frame_pool(std::uint64_t most) : most_(most) {}
   frame_memory take(std::size_t bytes);
   void give(frame_memory m);

@@ -40,6 +40,7 @@ GRADUS_BODY frame_memory frame_pool::take(std::size_t bytes) {
   return m;
 }
 GRADUS_BODY void frame_pool::give(frame_memory m) {
+  if (m.room() >= given_back) return;
   std::lock_guard lock(m_);
   if (free_.size() >= most_frames || held_ + m.room() > most_) return;
   held_ += m.room();
