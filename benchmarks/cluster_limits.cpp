@@ -1,6 +1,7 @@
 // What a cluster of processes needs, and what its healthy worker notices of others, over gRPC on this machine:
 //
 //   bench_cluster_limits memory     the most memory of a worker and of a parameter server, 100 MB of parameters, Adam
+//   bench_cluster_limits saved      the same where the chief saves after every fifth step
 //   bench_cluster_limits logged     the same with a log of the parameter server, over 30 steps, in which it saves its
 //                                   state twice
 //   bench_cluster_limits flood      times of the steps of a worker beside a hostile one that sends tiny messages as
@@ -80,8 +81,10 @@ struct open_grpc {
 };
 
 template <int Units, class Recovery = recovery::roll_back>
-void run_task(const std::string& folder, const Recovery& of_lost = {}) {
-  const auto config = run_config::from_environment({.model_dir = folder + "/run", .save_checkpoints_secs = none});
+void run_task(const std::string& folder, const Recovery& of_lost = {}, bool saves = false) {
+  const auto config = saves
+                          ? run_config::from_environment({.model_dir = folder + "/run", .save_checkpoints_steps = 5})
+                          : run_config::from_environment({.model_dir = folder + "/run", .save_checkpoints_secs = none});
   detail::transport* carrier = nullptr;
   const server here(open_grpc{&carrier}, config);
   if (here.is_ps()) return here.join();
@@ -218,11 +221,12 @@ int main(int argc, char** argv) {
   const std::string what = argc > 1 ? argv[1] : "flood";
   if (std::getenv("TF_CONFIG") != nullptr)
     return what == "memory"   ? run_task<wide>(argv[2])
+           : what == "saved"  ? run_task<wide>(argv[2], recovery::roll_back{}, true)
            : what == "logged" ? run_task<wide>(argv[2], recovery::log{.directory = text(argv[2], "/logs")})
                               : run_task<narrow>(argv[2]),
            0;
   const testing::temp_dir place;
-  if (what == "memory")
+  if (what == "memory" || what == "saved")
     measure_memory({argv[0], what, place.path()}, 10);
   else if (what == "logged")
     measure_memory({argv[0], what, place.path()}, 30);

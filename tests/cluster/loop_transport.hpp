@@ -1,9 +1,14 @@
 // A transport between networks of one process: frames go by a call. Connections can be cut, and addresses are names.
+// It holds senders to what they promise for frames that they lend: it counts memory that has changed before it was
+// taken back.
 #pragma once
 #include <gradus/cluster/remote_network.hpp>
 #include <gradus/cluster/server.hpp>
 #include <gradus/cluster/transport.hpp>
 
+#include <doctest/doctest.h>
+
+#include <algorithm>
 #include <atomic>
 #include <functional>
 #include <map>
@@ -30,6 +35,9 @@ struct hub {
   std::map<std::string, std::string> roles;               // of who connects from there, by the transport's name
   std::function<void(std::span<const std::byte>)> saw;    // is told of every frame, one at a time
   std::function<bool(std::span<const std::byte>)> loses;  // whether a frame is lost
+  std::atomic<int> lent = 0, torn = 0;                    // pieces that were lent; those that were changed too early
+
+  ~hub() { CHECK(torn == 0); }
 
   // The process of this name dies: nobody hears of it any more.
   void cut(const std::string& name);
@@ -82,6 +90,20 @@ public:
     }
     to->came(as, frame);
   }
+  void send_lent(std::uint32_t node, std::span<const std::span<const std::byte>> pieces) override {
+    {
+      const std::lock_guard lock(mutex_);
+      for (std::size_t i = 1; i < pieces.size(); ++i)  // what is smaller is copied at once
+        if (pieces[i].size() >= 128) lent_.push_back({pieces[i], {pieces[i].begin(), pieces[i].end()}}), ++hub_->lent;
+    }
+    send(node, pieces);
+  }
+  void take_back() override {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [now, then] : lent_) hub_->torn += !std::ranges::equal(now, then);
+    lent_.clear();
+  }
+  void part_with() override { take_back(); }
   std::string problem(std::uint32_t node) const override {
     const std::lock_guard lock(mutex_);
     return links_.contains(node) ? "" : "is not connected";
@@ -112,6 +134,7 @@ private:
   mutable std::mutex mutex_;
   std::map<std::uint32_t, std::pair<std::string, std::vector<std::byte>>> wanted_;
   std::map<std::uint32_t, link> links_;
+  std::vector<std::pair<std::span<const std::byte>, std::vector<std::byte>>> lent_;  // and what was there then
   detail::transport_counts counts_;
 
   // One call of anybody at a time.

@@ -354,6 +354,7 @@ TEST_CASE("gradients that are sent in pieces while others are computed make the 
     }
     CHECK(run_files::difference(trained(dir), expected) == "");
     CHECK(pieces > 12);
+    CHECK(h.lent > pieces);
   };
   together(gate_none{});
   together(gate_op{});

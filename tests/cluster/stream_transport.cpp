@@ -188,7 +188,7 @@ struct notes final : transport_told {
   }
   void came(std::uint32_t node, const received_frame& frame) override {
     message_decoder in;
-    said.push_back(text("frame ", node, " ", in.decode(frame.bytes).head.sequence));
+    said.push_back(text("frame ", node, " ", in.decode(frame.bytes).head.sequence));  // checks the checksums
   }
 };
 void send(transport& by, std::uint32_t node, std::uint64_t sequence, std::size_t bytes = 0) {
@@ -320,6 +320,43 @@ TEST_CASE("what waits has a bound, a frame alone has none, and the rest is lost 
   CHECK(client.counts().too_large == 1);
   hand.settle();
   CHECK(at_server.said == lines{"hello 1 ", "frame 1 1"});
+}
+
+TEST_CASE("frames that are lent come as they were sent, or not at all") {
+  testing::hand_tasks hand;
+  network net(hand.tasks());
+  notes at_server, at_client;
+  memory_transport server(net), client(net);
+  server.tell(at_server), client.tell(at_client);
+  server.listen("s");
+  client.connect(0, "s", bytes_of("1"));
+  hand.settle();
+  std::vector<std::uint8_t> w(std::size_t{2} << 20, 1);
+  const auto lend = [&](std::uint64_t sequence) {
+    message_encoder out;
+    client.send_lent(0, out.encode({.kind = message_kind::push, .sequence = sequence},
+                                   {{"w", dtype::uint8, 0, std::as_bytes(std::span(w))}}));
+  };
+  // The first one is being written, the others wait.
+  lend(1), lend(2), lend(3);
+  client.part_with();
+  w.assign(w.size(), 2);
+  hand.settle();
+  CHECK(at_server.said == lines{"hello 1 ", "frame 1 1", "frame 1 2", "frame 1 3"});
+  net.carries = false;  // nothing is written to its end from now on, so what follows the next frame waits
+  lend(4), lend(5), send(client, 0, 6), lend(7);
+  client.take_back();
+  w.assign(w.size(), 3);
+  for (int i = 0; i < 200; ++i) lend(8), client.take_back();  // which does not count against the bound of what may wait
+  CHECK(client.counts().lost == 0);
+  hand.settle();
+  CHECK(at_server.said == lines{"hello 1 ", "frame 1 1", "frame 1 2", "frame 1 3", "frame 1 4"});
+  client.last->cancel();
+  hand.settle();
+  CHECK(client.counts().lost == 1);  // the frame that was not lent; the others were not there any more
+  lend(9);                           // there is no stream: nothing is kept
+  CHECK(client.counts().lost == 2);
+  client.take_back(), client.part_with();
 }
 
 TEST_CASE("no more connections than are allowed; a second of a node replaces the first") {

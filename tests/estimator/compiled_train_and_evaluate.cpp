@@ -81,6 +81,7 @@ TEST_CASE("alone: each save is evaluated by another trainer, so that the trainin
   REQUIRE(last.export_results.size() == 2);
   CHECK(exports_in(dir.path() + "/export/last") == 1);
   CHECK(exports_in(dir.path() + "/export/best") >= 1);
+  CHECK(std::filesystem::exists(last.export_results[1] + "/assets.extra/gradus_source"));
   const saved_model loaded = load_saved_model(last.export_results[1]);
   const auto got = loaded.predict("serving_default", {{"x", const_tensor_view(std::span(x.data(), 1), {1, 1})}});
   auto predicted = e.predict(data);

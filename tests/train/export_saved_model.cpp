@@ -64,6 +64,36 @@ struct model {
 };
 }  // namespace
 
+TEST_CASE("a source is exported once, as long as the newest export is the same") {
+  testing::temp_dir dir;
+  testing::hand_tasks hand(1000000000);
+  model m;
+  session first{m.g}, second{m.g};
+  session<>* s = &first;
+  first.initialize(3), second.initialize(4);
+  publish(posix{}, dir / "words.txt", "a");
+  const auto made = [&](const std::string& source, const char* key = "y") {
+    hand.advance(1);
+    return export_saved_model(dir / "e", *s, {{"a", {{{"x", m.x}}, {{key, m.y}}}}},
+                              {.assets = {dir / "words.txt"}, .source = source, .tasks = hand.tasks()})
+        .substr((dir / "e/").size());
+  };
+  CHECK(made("1 m-1") == "1000000001");
+  CHECK(made("1 m-1") == "1000000001");
+  CHECK(names_in(dir / "e") == names{"1000000001"});
+  CHECK(made({}) == "1000000003");  // each call without a source exports
+  CHECK(made({}) == "1000000004");
+  CHECK(made("1 m-1") == "1000000005");  // a run that began anew: another export has come since
+  CHECK(made("2 m-2") == "1000000006");
+  CHECK(made("2 m-2", "other") == "1000000007");  // another graph
+  publish(posix{}, dir / "words.txt", "b");
+  CHECK(made("2 m-2", "other") == "1000000008");  // another asset
+  s = &second;
+  CHECK(made("2 m-2", "other") == "1000000009");  // other values: a run that began anew
+  CHECK(made("2 m-2", "other") == "1000000009");
+  CHECK(read_file(posix{}, dir / "e/1000000009/assets.extra/gradus_source").size() == 5);
+}
+
 TEST_CASE("an export is a directory of ten digits with graph, variables and assets") {
   testing::temp_dir dir;
   testing::hand_tasks hand(1234567890.75);

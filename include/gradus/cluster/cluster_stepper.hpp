@@ -308,8 +308,7 @@ private:
     for (auto& place : chosen_places(variables, decides_.shape.shards)) of.settings.push_back(std::move(place));
     for (auto& parts : chosen_cuts(variables)) of.settings.push_back(std::move(parts));
     std::sort(of.settings.begin(), of.settings.end());
-    pushed_ = pushed_gradients(decides_.shape.shards);
-    for (const store_variable& v : variables) pushed_.expect(v);
+    for (pushed_ = pushed_gradients(decides_.shape.shards); const store_variable& v : variables) pushed_.expect(v);
     observed_ = observed_state(Alone::optimizer());
     list_ = {};
     Alone::remembers(list_);
@@ -355,6 +354,7 @@ private:
     behind_ = batches_since(position).value_or(0);
   }
   void compute() {
+    node_->take_back();  // of a gradient that has ended by an error
     pushed_.restart();
     if (observed_.is_kept()) pushed_.add_to_all(observed_.slice());
     const std::size_t piece = Alone::shows_early ? here_->network()->messages().piece_bytes() : 0;
@@ -387,7 +387,7 @@ private:
   // ---- callbacks of the node
   void values(std::span<const wire_slice> parts) override {
     // The slots are those of an older order from now on. A save of the chief may still read them.
-    if (std::exchange(is_whole_, false) && !here_->is_chief()) Alone::release_mirrors();
+    if (std::exchange(is_whole_, false) && (guard_ == nullptr || !guard_->active())) Alone::release_mirrors();
     state_->take(parts, guard_);
   }
   std::span<const std::vector<wire_slice>> state(std::uint64_t& order) override {

@@ -110,10 +110,15 @@ public:
     sent_ = std::make_shared<pooled_frame>(of_.pool(), std::move(frame));
     put_next(is_hello ? sent_->memory.size() : most_of_part);
   }
+  // The same for a frame that is copied part by part.
+  void put_lent(std::shared_ptr<lent_frame> frame) {
+    lent_ = std::move(frame);
+    put_next_lent();
+  }
   // Puts the next part of the frame. Returns false if there is none.
   bool put_rest() {
     out.Clear();
-    return sent_ != nullptr && put_next(most_of_part);
+    return lent_ != nullptr ? put_next_lent() : sent_ != nullptr && put_next(most_of_part);
   }
   ::grpc::ByteBuffer in, out;
 
@@ -122,13 +127,24 @@ private:
     const std::span<const std::byte> rest = sent_->memory.bytes().subspan(at_);
     if (rest.empty()) return sent_.reset(), at_ = 0, false;
     const std::size_t n = std::min(most, rest.size());
-    // The memory is the pool's again with the last part that gRPC gives back.
-    auto* const lent = new std::shared_ptr<pooled_frame>(sent_);
-    const auto give_back = [](void* at) { delete static_cast<std::shared_ptr<pooled_frame>*>(at); };
-    const ::grpc::Slice s(const_cast<std::byte*>(rest.data()), n, give_back, lent);
-    out = ::grpc::ByteBuffer(&s, 1);
+    put_part(sent_, rest.first(n));
     at_ += n;
     return true;
+  }
+  bool put_next_lent() {
+    const std::size_t n = std::min(most_of_part, lent_->left());
+    if (n == 0) return lent_.reset(), false;
+    const auto part = std::make_shared<pooled_frame>(of_.pool(), n);
+    lent_->read({part->memory.data(), n});
+    put_part(part, part->memory.bytes());
+    return true;
+  }
+  // The memory is the pool's again with the last part of it that gRPC gives back.
+  void put_part(const std::shared_ptr<pooled_frame>& of, std::span<const std::byte> bytes) {
+    auto* const lent = new std::shared_ptr<pooled_frame>(of);
+    const auto give_back = [](void* at) { delete static_cast<std::shared_ptr<pooled_frame>*>(at); };
+    const ::grpc::Slice s(const_cast<std::byte*>(bytes.data()), bytes.size(), give_back, lent);
+    out = ::grpc::ByteBuffer(&s, 1);
   }
 
   // Returns whether a message of n bytes is the first part of a frame.
@@ -187,6 +203,7 @@ private:
   frame_in_parts partial_;
   std::shared_ptr<pooled_frame> sent_;  // the frame that is being written
   std::size_t at_ = 0;                  // in it
+  std::shared_ptr<lent_frame> lent_;    // the same, of one that is lent
   std::vector<::grpc::Slice> slices_;
 };
 
@@ -199,6 +216,10 @@ public:
   void read() override { StartRead(&messages_.in); }
   void write(frame_memory frame) override {
     messages_.put(std::move(frame));
+    StartWrite(&messages_.out);
+  }
+  void write_lent(std::shared_ptr<lent_frame> frame) override {
+    messages_.put_lent(std::move(frame));
     StartWrite(&messages_.out);
   }
   void write_rest() override { StartWrite(&messages_.out); }
@@ -235,6 +256,10 @@ public:
   void read() override { StartRead(&messages_.in); }
   void write(frame_memory frame) override {
     messages_.put(std::move(frame));
+    StartWrite(&messages_.out);
+  }
+  void write_lent(std::shared_ptr<lent_frame> frame) override {
+    messages_.put_lent(std::move(frame));
     StartWrite(&messages_.out);
   }
   void write_rest() override { StartWrite(&messages_.out); }

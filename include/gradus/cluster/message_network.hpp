@@ -13,6 +13,12 @@
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
+// Returns whether messages of this kind are lent: their parts are large, and their sender does not change them until
+// they are read, so they are read where they lie.
+constexpr bool is_lent(message_kind k) {
+  return k == message_kind::push || k == message_kind::begin || k == message_kind::pulled || k == message_kind::fetched;
+}
+
 class message_network {
 public:
   message_network(const cluster_shape& shape, const task_system& tasks) : shape_(shape), tasks_(tasks) {}

@@ -60,12 +60,6 @@ private:
   void close(const std::string& why);
 };
 
-// Returns whether messages of this kind are lent: their parts are large, and their sender does not change them until
-// they are read, so they are read where they lie.
-constexpr bool is_lent(message_kind k) {
-  return k == message_kind::push || k == message_kind::begin || k == message_kind::pulled || k == message_kind::fetched;
-}
-
 // Returns whether a message to the node of shard 0 is for the decider and not for the shard.
 constexpr bool is_for_decider(message_kind k) {
   switch (k) {
@@ -223,6 +217,8 @@ public:
   worker_node(message_network& network, const worker_options& o, worker_told& told)
       : network_(&network), told_(&told), me_(o.shape.node_of(o.number)), half_(network.patience(o), *this, *this) {}
 
+  worker_node(const worker_node&) = delete;
+  ~worker_node() { take_back(); }
   // The functions below raise `aborted` if the cluster ends meanwhile.
   void start();
   // Returns the step to compute a gradient at; its values have been passed to the callback. If the network is over, it
@@ -231,14 +227,21 @@ public:
   // Returns, after wait_for_step, the least order of these values, which the worker's pushes have as well. Without
   // rounds it is the step of the gradient, so that what depends on the step can be repeated.
   std::uint64_t values_from() const { return is_over_ ? step_ : half_.values_from(); }
-  // Sends a piece of the gradient that is being computed. Its memory is only read during the call.
+  // Sends a piece of the gradient that is being computed. Its memory must not change until wait_for_step has returned,
+  // or take_back is called.
   void send_ahead(std::uint32_t shard, std::span<const wire_slice> piece) {
-    if (!is_over_) half_.send_ahead(shard, piece);
+    if (is_over_) return;
+    has_pieces_ = true;
+    half_.send_ahead(shard, piece);
   }
   // Pushes a gradient. The memory of the parts must not change until wait_for_step has returned, or wait_for_push has
   // returned lost or over. `rest` has the parts that were not sent ahead.
   void push(std::span<const std::vector<wire_slice>> parts, std::span<const std::vector<wire_slice>> rest = {});
   push_fate wait_for_push();
+  // A gradient of which pieces were sent is given up: from now on its memory may change. So it is at the end.
+  void take_back() {
+    if (std::exchange(has_pieces_, false)) network_->withdraw(me_);
+  }
   // Passes the state of all shards, as it is after the same update, to values(). Returns the number of that update,
   // which is greater than this worker's step if others go on meanwhile. It is called between two steps.
   std::uint64_t fetch();
@@ -258,6 +261,8 @@ private:
   push_fate fate_ = push_fate::lost;
   bool computes_ = false, is_concluded_ = false, is_fetched_ = false;
   bool is_over_ = false;
+  bool has_pieces_ = false;      // of a gradient that is not pushed yet
+  bool has_lent_state_ = false;  // the first values, which are in the memory of all values
 
   template <class Done>
   void pump(Done done) {
@@ -296,9 +301,13 @@ private:
   void begin() override {
     std::uint64_t order = 0;
     const auto parts = told_->state(order);
+    has_lent_state_ = true;
     half_.begin_with(order, parts, network_->now());
   }
-  void values(std::uint32_t, std::uint64_t, std::span<const wire_slice> parts) override { told_->values(parts); }
+  void values(std::uint32_t, std::uint64_t, std::span<const wire_slice> parts) override {
+    if (std::exchange(has_lent_state_, false)) network_->withdraw(me_);  // all shards have begun
+    told_->values(parts);
+  }
   void compute(std::uint64_t step) override { step_ = step, computes_ = true; }
   void fetched(std::uint32_t, std::uint64_t, std::span<const wire_slice> parts) override { told_->values(parts); }
   void fetched_all(std::uint64_t order) override { is_fetched_ = true, fetched_ = order; }

@@ -68,7 +68,7 @@ GRADUS_BODY std::uint64_t worker_node::wait_for_step() {
 
 GRADUS_BODY void worker_node::push(std::span<const std::vector<wire_slice>> parts,
                                    std::span<const std::vector<wire_slice>> rest) {
-  computes_ = is_concluded_ = is_over_;
+  computes_ = is_concluded_ = is_over_, has_pieces_ = false;
   if (!is_over_) half_.push(parts, network_->now(), rest);
 }
 

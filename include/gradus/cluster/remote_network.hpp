@@ -64,7 +64,8 @@ public:
   // ---- message_network
   mailbox& inbox(std::uint32_t node) override;
   void post(const protocol_message& m) override;
-  void withdraw(std::uint32_t) override {}  // the transport has copied it
+  void withdraw(std::uint32_t) override { carrier_->take_back(); }
+  void part_with(std::uint32_t) override { carrier_->part_with(); }
   std::size_t piece_bytes() const override { return std::size_t{256} << 10; }
   void end() override;
   void check(const std::string& waited) const override;

@@ -196,7 +196,9 @@ GRADUS_BODY void remote_network::post(const protocol_message& m) {
     if (m.kind == message_kind::join) incarnation_ = m.incarnation, has_left_ = false;
     if (m.kind == message_kind::leave) has_left_ = true;
   }
-  carrier_->send(m.to, out_.encode(m));
+  const auto pieces = out_.encode(m);
+  // A piece of a gradient that is sent ahead is in memory of the push.
+  is_lent(m.kind) || m.kind == message_kind::ahead ? carrier_->send_lent(m.to, pieces) : carrier_->send(m.to, pieces);
 }
 GRADUS_BODY void remote_network::beat() {
   std::unique_lock lock(mutex_);

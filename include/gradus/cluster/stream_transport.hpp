@@ -21,6 +21,7 @@
 
 #include "../base/error.hpp"
 #include "../base/tasks.hpp"
+#include "lent_frame.hpp"
 #include "transport.hpp"
 #include "wire.hpp"
 
@@ -44,10 +45,12 @@ private:
   std::size_t size_ = 0, room_ = 0;
 };
 
-// Keeps the memory of frames that were sent or received for later frames, up to `most` bytes.
+// Keeps the memory of frames that were sent or received for later frames, up to `most` bytes. That of a frame of
+// `given_back` bytes or more goes back to the system, where it costs little beside the time that so many bytes are under
+// way, and would lie unused through the rest of a step.
 class frame_pool {
 public:
-  static constexpr std::size_t most_frames = 512;
+  static constexpr std::size_t most_frames = 512, given_back = std::size_t{32} << 20;
   explicit frame_pool(std::uint64_t most) : most_(most) {}
   frame_memory take(std::size_t bytes);
   void give(frame_memory m);
@@ -92,10 +95,11 @@ public:
   frame_stream& operator=(const frame_stream&) = delete;
   virtual ~frame_stream() = default;
 
-  virtual void read() = 0;                     // was_read() follows
-  virtual void write(frame_memory frame) = 0;  // was_written() or was_written_in_part() follows
-  virtual void write_rest() {}                 // goes on with the frame, as write()
-  virtual void end_writing() = 0;              // of a client: its server ends the stream when it has read all frames
+  virtual void read() = 0;                                     // was_read() follows
+  virtual void write(frame_memory frame) = 0;                  // was_written() or was_written_in_part() follows
+  virtual void write_rest() {}                                 // goes on with the frame, as write()
+  virtual void write_lent(std::shared_ptr<lent_frame> frame);  // the same as write(), which it calls unless overridden
+  virtual void end_writing() = 0;  // of a client: its server ends the stream when it has read all frames
   virtual void end(
       const stream_end& why) = 0;  // is called once, and nothing else but cancel() after it; was_done() follows
   virtual void cancel() = 0;       // calls under way fail at once; may be called at any time
@@ -134,7 +138,12 @@ private:
   std::string refused_ = {};   // the reason why this side has refused the other
   std::uint64_t waiting_ = 0;  // bytes in the queue, with those that are being written
   std::size_t written_ = 0;    // bytes that are being written
-  std::deque<frame_memory> queue_;
+  struct waiting_frame {
+    frame_memory memory;
+    std::shared_ptr<lent_frame> lent;  // null: it is in `memory`
+    std::size_t size() const { return lent != nullptr ? lent->size() : memory.size(); }
+  };
+  std::deque<waiting_frame> queue_;
 };
 
 struct stream_options {
@@ -153,6 +162,9 @@ public:
   void tell(transport_told& listener) override { told_ = &listener; }
   void connect(std::uint32_t node, const std::string& address, std::vector<std::byte> hello) override;
   void send(std::uint32_t node, std::span<const std::span<const std::byte>> pieces) override;
+  void send_lent(std::uint32_t node, std::span<const std::span<const std::byte>> pieces) override;
+  void take_back() override;
+  void part_with() override;
   std::string problem(std::uint32_t node) const override;
   transport_counts counts() const override;
   wire_limits limits() const override { return options_.limits; }
@@ -183,6 +195,7 @@ protected:
 private:
   friend frame_stream;
   using holding = std::unique_lock<std::mutex>;
+  static constexpr std::size_t lent_bytes = 1 << 20;  // below that a copy costs less than the care for lent memory
   static constexpr double first_wait = 0.05, longest_wait = 2, last_words_secs = 1;
   // A node that we keep a connection to.
   struct peer {
@@ -201,7 +214,10 @@ private:
   void welcome(frame_stream& s, std::span<const std::byte> answer);
   // These are called with the mutex locked; those that take `held` unlock it meanwhile.
   void begin(std::uint32_t node, peer& p);
-  void enqueue(frame_stream& s, frame_memory frame, holding& held);
+  std::shared_ptr<frame_stream> stream_for(std::uint32_t node, std::size_t bytes);
+  void enqueue(frame_stream& s, frame_stream::waiting_frame frame, holding& held);
+  void hand_over(std::shared_ptr<frame_stream> s, frame_stream::waiting_frame frame);
+  std::vector<std::shared_ptr<lent_frame>> lent_here();
   void write_next(frame_stream& s, holding& held);
   template <class Start>
   void start_outside(frame_stream& s, holding& held, Start start);
@@ -217,6 +233,7 @@ private:
   std::map<std::uint32_t, frame_stream*> open_;  // the streams by which frames are sent
   std::set<std::shared_ptr<frame_stream>> live_;
   std::vector<std::shared_ptr<frame_stream>> over_;
+  std::vector<std::weak_ptr<lent_frame>> lent_;  // frames that may refer to memory of their sender
   transport_counts counts_;
   std::size_t served_ = 0;  // number of incoming streams
   bool is_closing_ = false, is_ended_ = false;

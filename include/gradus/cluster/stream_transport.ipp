@@ -40,6 +40,7 @@ GRADUS_BODY frame_memory frame_pool::take(std::size_t bytes) {
   return m;
 }
 GRADUS_BODY void frame_pool::give(frame_memory m) {
+  if (m.room() >= given_back) return;
   std::lock_guard lock(m_);
   if (free_.size() >= most_frames || held_ + m.room() > most_) return;
   held_ += m.room();
@@ -58,6 +59,12 @@ void stream_transport::start_outside(frame_stream& s, holding& held, Start start
   }
 }
 
+GRADUS_BODY void frame_stream::write_lent(std::shared_ptr<lent_frame> frame) {
+  frame_memory whole = of_.pool()->take(frame->left());
+  frame->read({whole.data(), whole.size()});
+  frame.reset();
+  write(std::move(whole));
+}
 GRADUS_BODY void frame_stream::was_read(const received_frame* frame) {
   if (frame != nullptr) return of_.came(*this, *frame);
   stream_transport::holding lock(of_.m_);
@@ -143,33 +150,74 @@ GRADUS_BODY void stream_transport::connect(std::uint32_t node, const std::string
   changed_.notify_all();
 }
 
-GRADUS_BODY void stream_transport::send(std::uint32_t node, std::span<const std::span<const std::byte>> pieces) {
-  std::size_t bytes = 0;
-  for (const auto piece : pieces) bytes += piece.size();
-  std::shared_ptr<frame_stream> s;
-  {
-    holding lock(m_);
-    const auto i = open_.find(node);
-    const bool is_too_large = bytes > options_.limits.frame_bytes;
-    if (i == open_.end() || is_closing_ || is_too_large ||
-        (i->second->waiting_ > 0 && i->second->waiting_ + bytes > options_.waiting_bytes)) {
-      ++(is_too_large ? counts_.too_large : counts_.lost);
-      return;
-    }
-    s = i->second->shared_from_this();
-    s->waiting_ += bytes;
-  }
-  frame_memory frame = pool_->take(bytes);
-  std::byte* to = frame.data();
-  for (const auto piece : pieces)
-    if (!piece.empty()) std::memcpy(to, piece.data(), piece.size()), to += piece.size();
+// Returns the stream for a frame, whose bytes wait from now on; null, and the frame is lost, if there is none.
+GRADUS_BODY std::shared_ptr<frame_stream> stream_transport::stream_for(std::uint32_t node, std::size_t bytes) {
   holding lock(m_);
-  s->waiting_ -= bytes;  // enqueue counts it again
+  const auto i = open_.find(node);
+  const bool is_too_large = bytes > options_.limits.frame_bytes;
+  if (i == open_.end() || is_closing_ || is_too_large ||
+      (i->second->waiting_ > 0 && i->second->waiting_ + bytes > options_.waiting_bytes)) {
+    ++(is_too_large ? counts_.too_large : counts_.lost);
+    return nullptr;
+  }
+  i->second->waiting_ += bytes;
+  return i->second->shared_from_this();
+}
+GRADUS_BODY void stream_transport::hand_over(std::shared_ptr<frame_stream> s, frame_stream::waiting_frame frame) {
+  holding lock(m_);
+  s->waiting_ -= frame.size();  // enqueue counts it again
+  if (frame.lent != nullptr) lent_.push_back(frame.lent);
   enqueue(*s, std::move(frame), lock);
   // This thread may be one of the stream's, which must not destroy it; so it does not keep the last reference.
   if (live_.contains(s)) return s.reset();
   over_.push_back(std::move(s));  // it has ended meanwhile
   changed_.notify_all();
+}
+
+GRADUS_BODY void stream_transport::send(std::uint32_t node, std::span<const std::span<const std::byte>> pieces) {
+  std::size_t bytes = 0;
+  for (const auto piece : pieces) bytes += piece.size();
+  std::shared_ptr<frame_stream> s = stream_for(node, bytes);
+  if (s == nullptr) return;
+  frame_memory frame = pool_->take(bytes);
+  std::byte* to = frame.data();
+  for (const auto piece : pieces)
+    if (!piece.empty()) std::memcpy(to, piece.data(), piece.size()), to += piece.size();
+  hand_over(std::move(s), {std::move(frame), nullptr});
+}
+GRADUS_BODY void stream_transport::send_lent(std::uint32_t node, std::span<const std::span<const std::byte>> pieces) {
+  std::size_t bytes = 0;
+  for (const auto piece : pieces) bytes += piece.size();
+  if (bytes < lent_bytes) return send(node, pieces);
+  if (std::shared_ptr<frame_stream> s = stream_for(node, bytes); s != nullptr)
+    hand_over(std::move(s), {{}, std::make_shared<lent_frame>(pieces)});
+}
+// Called with the mutex locked.
+GRADUS_BODY std::vector<std::shared_ptr<lent_frame>> stream_transport::lent_here() {
+  std::vector<std::shared_ptr<lent_frame>> all;
+  for (const auto& one : lent_)
+    if (auto f = one.lock(); f != nullptr) all.push_back(std::move(f));
+  lent_.clear();
+  return all;
+}
+GRADUS_BODY void stream_transport::part_with() {
+  holding lock(m_);
+  if (lent_.empty()) return;
+  const auto all = lent_here();
+  lock.unlock();
+  for (const auto& f : all) f->part_with();
+}
+GRADUS_BODY void stream_transport::take_back() {
+  {
+    holding lock(m_);
+    if (lent_.empty()) return;
+    for (const auto& s : live_) {
+      for (const auto& f : s->queue_)
+        if (f.lent != nullptr) s->waiting_ -= f.size();
+      std::erase_if(s->queue_, [](const auto& f) { return f.lent != nullptr; });
+    }
+  }
+  part_with();
 }
 
 GRADUS_BODY std::string stream_transport::problem(std::uint32_t node) const {
@@ -252,7 +300,7 @@ GRADUS_BODY void stream_transport::tend() {
   }
 }
 
-GRADUS_BODY void stream_transport::enqueue(frame_stream& s, frame_memory frame, holding& held) {
+GRADUS_BODY void stream_transport::enqueue(frame_stream& s, frame_stream::waiting_frame frame, holding& held) {
   if (s.is_over_ || s.is_half_) {
     ++counts_.lost;
     return;
@@ -265,10 +313,12 @@ GRADUS_BODY void stream_transport::write_next(frame_stream& s, holding& held) {
   if (s.is_writing_ || s.is_over_ || s.is_half_) return;
   if (!s.queue_.empty()) {
     s.is_writing_ = true;
-    frame_memory frame = std::move(s.queue_.front());
+    frame_stream::waiting_frame frame = std::move(s.queue_.front());
     s.queue_.pop_front();
     s.written_ = frame.size();
-    return start_outside(s, held, [&] { s.write(std::move(frame)); });
+    return start_outside(s, held, [&] {
+      frame.lent != nullptr ? s.write_lent(std::move(frame.lent)) : s.write(std::move(frame.memory));
+    });
   }
   if (!is_closing_ || !s.is_greeted_) return;
   if (s.is_client_)
@@ -281,7 +331,7 @@ GRADUS_BODY void stream_transport::end(frame_stream& s, const stream_end& why) {
   s.is_over_ = true;
   if (const auto i = open_.find(s.node_); i != open_.end() && i->second == &s) open_.erase(i);
   counts_.lost += s.is_greeted_ ? s.queue_.size() : 0;
-  for (const frame_memory& f : s.queue_) s.waiting_ -= f.size();
+  for (const auto& f : s.queue_) s.waiting_ -= f.size();
   s.queue_.clear();
   if (s.starting_ == 0) return s.end(why);
   s.is_put_off_ = true;
@@ -375,7 +425,7 @@ GRADUS_BODY void stream_transport::greet(frame_stream& s, std::span<const std::b
   if (s.is_over_) return;
   s.node_ = g.node;
   open(s);
-  enqueue(s, std::move(answer), lock);
+  enqueue(s, {std::move(answer), nullptr}, lock);
 }
 
 GRADUS_BODY void stream_transport::welcome(frame_stream& s, std::span<const std::byte> answer) {

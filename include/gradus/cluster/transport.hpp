@@ -74,6 +74,13 @@ public:
   virtual void connect(std::uint32_t node, const std::string& address, std::vector<std::byte> hello) = 0;
   // Copies the pieces of a frame and sends them, or loses them if there is no connection, or too much waits to be sent.
   virtual void send(std::uint32_t node, std::span<const std::span<const std::byte>> pieces) = 0;
+  // The same for a frame whose pieces lie in memory that the caller does not change before it has called take_back or
+  // part_with; the first piece, and small ones, are copied at once. A transport may copy all of them.
+  virtual void send_lent(std::uint32_t node, std::span<const std::span<const std::byte>> pieces) { send(node, pieces); }
+  // From now on the memory of all that was lent may change: frames that wait to be sent are lost, and what is left of
+  // those that are being sent is copied; or, by part_with, all are copied.
+  virtual void take_back() {}
+  virtual void part_with() {}
   // Returns the problem of the connection to this node, as the end of a sentence; empty if there is none.
   virtual std::string problem(std::uint32_t node) const = 0;
   virtual transport_counts counts() const = 0;

@@ -14,6 +14,7 @@
 #include "../cluster/graph_bytes.ipp"
 #include "../cluster/graph_digest.ipp"
 #include "../cluster/hello.ipp"
+#include "../cluster/lent_frame.ipp"
 #include "../cluster/listener.ipp"
 #include "../cluster/local_cluster.ipp"
 #include "../cluster/local_messages.ipp"

@@ -452,7 +452,8 @@ GRADUS_BODY std::string estimator::export_all_saved_models(const std::string& ba
   }
   const auto s = creator_of(all.front(), path, from_warm_start).create_session();
   std::string written = gradus::export_saved_model(
-      base, *s, graphs, {.assets_extra = o.assets_extra, .features = o.features, .tasks = o_.tasks});
+      base, *s, graphs,
+      {.assets_extra = o.assets_extra, .features = o.features, .source = o.source, .tasks = o_.tasks});
   say(text("SavedModel written to: ", written));
   return written;
 }

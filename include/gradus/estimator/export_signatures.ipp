@@ -99,7 +99,8 @@ GRADUS_BODY std::string export_checkpoint(const std::string& base, const std::st
   std::vector<export_graph> graphs;
   for (const model_to_export& m : models)
     graphs.push_back({m.of.get(), m.signatures, {std::string(export_tag(m.of->mode()))}});
-  return gradus::export_saved_model(base, state, graphs, {.assets_extra = o.assets_extra, .features = o.features});
+  return gradus::export_saved_model(base, state, graphs,
+                                    {.assets_extra = o.assets_extra, .features = o.features, .source = o.source});
 }
 
 }  // namespace gradus::detail

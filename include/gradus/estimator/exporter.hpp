@@ -5,7 +5,8 @@
 //                                                         gradus::final_exporter("last", {.serving = serving_fn})}});
 //
 // An exporter of your own is any type with `name()` and `export_model(const export_call&)`, which returns the path of
-// its export, or an empty one.
+// its export, or an empty one. A checkpoint that it saves by `save` is exported once, also if the process was killed
+// and repeats that.
 #pragma once
 #include "../base/build.hpp"
 

@@ -36,6 +36,7 @@ struct saved_model_options {
       {};                                     // from the path below assets.extra/ to the file that is copied there
   std::string checkpoint_path = {};           // empty: the newest
   std::optional<example_spec> features = {};  // of the examples that the model takes, for programs that read them
+  std::string source = {};                    // export_options::source; train_and_evaluate sets it for exporters
 };
 
 }  // namespace gradus

@@ -65,13 +65,21 @@ private:
       raise(status::invalid_argument, "the result of an estimator's evaluate should have \"global_step\"");
     const bool is_final = max_steps_ && found.metrics.global_step() >= *max_steps_;
     std::vector<std::string> exported;
+    // A process that was killed before it noted this checkpoint may have exported it: a save finds that by the source.
+    decltype(export_call::save) save;
+    if (e_->save)
+      save = [this, source = text(found.metrics.global_step(), ' ', file_name_of(newest))](
+                 const std::string& base, const serving_input_function& serving, saved_model_options o) {
+        if (o.source.empty()) o.source = source;
+        return e_->save(base, serving, o);
+      };
     for (const any_exporter& x : spec_->exporters())
       exported.push_back(x.export_model({.model_dir = e_->model_dir,
                                          .export_path = join_path(join_path(e_->model_dir, "export"), x.name()),
                                          .checkpoint_path = newest,
                                          .eval_result = found.metrics,
                                          .is_the_final_export = is_final,
-                                         .save = e_->save,
+                                         .save = save,
                                          .limits = e_->config->limits}));
     warned_.reset();
     last_ = newest, last_step_ = found.metrics.global_step();

@@ -60,6 +60,11 @@ struct export_options {
   std::vector<std::string> assets = {};                  // files that are copied into assets/ under their own names
   std::map<std::string, std::string> assets_extra = {};  // path under assets.extra/: the file that is copied there
   std::optional<example_spec> features = {};             // of the examples that the model takes
+  // Says what is exported, for instance "200 model-200.ckpt"; it is written to assets.extra/gradus_source. If the
+  // newest export in `base` has the same source, graphs, assets and variables, its path is returned and none is added,
+  // so that a process that was killed after it had exported, and repeats that, adds no second one. Empty: each call
+  // exports.
+  std::string source = {};
   any_file_system files = {};
   task_system tasks = {};
 };
@@ -89,6 +94,8 @@ namespace detail {
 // export_name returns the ten digits of an export's name; is_export_name returns true for such a name.
 std::string export_name(double secs);
 bool is_export_name(std::string_view name);
+// The file below assets.extra that holds export_options::source.
+inline constexpr std::string_view export_source_name = "gradus_source";
 // Returns the paths of a directory's exports, the oldest first; none if there is no such directory.
 std::vector<std::string> exports_in(const any_file_system& fs, const std::string& base);
 // This collection holds an example_spec as TensorFlow's ExampleParserConfiguration.

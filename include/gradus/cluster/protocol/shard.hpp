@@ -376,6 +376,7 @@ private:
   // Makes the next measurement, or applies the update.
   void go_on(nanos now) {
     if (update_.is_settled()) return finish(false);
+    out_->values_change();  // a measurement may change slots
     update_.measure();
     list_.begin(update_, now);
   }

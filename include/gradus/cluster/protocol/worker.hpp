@@ -72,7 +72,7 @@ public:
     enter(states::giving, now);
   }
   // Sends a piece of the gradient that is being computed at step(): what is final already of the part of one shard. It
-  // is sent while the rest is computed. The memory of the slices is read only during the call.
+  // is sent while the rest is computed. The memory of the slices must not change before that of the push may.
   void send_ahead(std::uint32_t shard, std::span<const wire_slice> piece) {
     if (state_ != states::computing)
       raise(status::failed_precondition, text("worker ", o_.number, " sends a piece of a gradient while it ",
