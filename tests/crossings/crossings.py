@@ -230,7 +230,9 @@ class Draw:
             laws += ['session', 'session', 'model_fn', 'model_fn']
         if not self.rows and not any(w in p for p in of_graph for w in ('adafactor', 'muon', 'soap', 'adaptive_clip', 'gradient_noise')):
             laws += ['static', 'static']
-        laws += ['cluster', 'cluster', 'simulated', 'simulated', 'again']
+        laws += ['cluster', 'cluster', 'again']
+        if not self.norm:  # the means of a killed chief are those of its last checkpoint (docs/cluster.md)
+            laws += ['simulated', 'simulated']
         wanted = set(laws) if self.all_laws else set(r.sample(laws, 7))
         recovery = ', recovery::log{.directory = logs_of(name)}' if ps and self.chance(0.5) else ''
         return f'''// Drawn by tests/crossings/crossings.py with --seed {self.seed}.
