@@ -123,7 +123,7 @@ GRADUS_BODY opened_files::opened_files(const any_codec& c, const any_file_system
                            is_bundle ? file_name_of(index) : std::string_view(), is_bundle ? "\" says" : "");
     return;
   }
-  files_ = std::make_unique<files_of_stem>(fs, *stem, max_bytes);
+  files_ = make_owned<files_of_stem>(fs, *stem, max_bytes);
   files_->threads = threads, files_->limits = limits;
   if (!c.checks_itself && !files_->open_manifest(c.extension, result_.kind)) {
     result_.problem = files_->problem();

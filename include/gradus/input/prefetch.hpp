@@ -21,6 +21,7 @@
 #include <utility>
 #include <vector>
 
+#include "../base/owned.hpp"
 #include "../base/tasks.hpp"
 #include "stage.hpp"
 
@@ -32,7 +33,7 @@ public:
   // Makes room for n batches, or for n elements if the source is not batched.
   prefetched_dataset(Source source, std::int64_t n, const task_system& run = {}) {
     if (n < 1) raise(status::invalid_argument, text("prefetch(", n, "): expected room for at least one"));
-    shop_ = std::make_unique<workshop>(std::move(source), n, run);
+    shop_ = detail::make_owned<workshop>(std::move(source), n, run);
   }
 
   const components& element_spec() const { return shop_->source.element_spec(); }
@@ -268,7 +269,7 @@ private:
     task_handle thread;
   };
 
-  std::unique_ptr<workshop> shop_;
+  detail::owned<workshop> shop_;
 };
 
 }  // namespace gradus

@@ -14,6 +14,22 @@ GRADUS_BODY base_session::~base_session() {
   if (shared_ != nullptr) shared_->leave(end_);
 }
 
+// --- runs
+
+GRADUS_BODY run_results base_session::run(std::initializer_list<fetch> fetches, std::initializer_list<feed> feeds,
+                                          const run_options& o, run_metadata* meta) {
+  return run_results(lease_of(std::span<const fetch>(fetches.begin(), fetches.size()),
+                              std::span<const feed>(feeds.begin(), feeds.size()), o, meta));
+}
+GRADUS_BODY run_result base_session::run(const fetch& f, std::initializer_list<feed> feeds, const run_options& o,
+                                         run_metadata* meta) {
+  return run(f, std::span<const feed>(feeds.begin(), feeds.size()), o, meta);
+}
+GRADUS_BODY run_result base_session::run(const fetch& f, std::span<const feed> feeds, const run_options& o,
+                                         run_metadata* meta) {
+  return run_result(lease_of(std::span<const fetch>(&f, 1), feeds, o, meta));
+}
+
 // --- variables
 
 GRADUS_BODY tensor_view base_session::mutable_variable(std::string_view name) {
@@ -25,6 +41,28 @@ GRADUS_BODY tensor_view base_session::mutable_variable(std::string_view name) {
   return v.view();
 }
 
+GRADUS_BODY const_tensor_view base_session::variable(std::string_view name) {
+  look({&name, 1});
+  catch_up(name);
+  return core_.variable(name).view();
+}
+
+GRADUS_BODY bool base_session::is_variable_initialized(std::string_view name) const {
+  look({&name, 1});
+  return core_.variable(name).initialized;
+}
+
+GRADUS_BODY void base_session::remembers(state_list& list) {
+  look({});
+  will_change();
+  core_.remembers(list);
+  if (state_mirror* m = mirror()) list.mirrored_by(*m);
+}
+
+GRADUS_BODY bool base_session::counts_batches() const {
+  return core_.shared() != nullptr && core_.shared()->batches_since(0).has_value();
+}
+
 GRADUS_BODY std::vector<std::string> base_session::report_uninitialized_variables() const {
   look({});
   const detail::run_order::turn here(resources().order(), resources().order().alone());
@@ -34,6 +72,9 @@ GRADUS_BODY std::vector<std::string> base_session::report_uninitialized_variable
   return names;
 }
 
+GRADUS_BODY void base_session::initialize(std::uint64_t seed, std::initializer_list<feed> feeds) {
+  initialize(seed, std::span<const feed>(feeds.begin(), feeds.size()));
+}
 GRADUS_BODY void base_session::initialize(std::uint64_t seed, std::span<const feed> feeds) {
   seed_ = seed;
   start_variables(seed, feeds);

@@ -27,7 +27,7 @@ struct planned_graph::parts {
 };
 
 GRADUS_BODY planned_graph::planned_graph(graph built, const build_options& o)
-    : parts_(std::make_unique<parts>(std::move(built), o)) {}
+    : parts_(make_owned<parts>(std::move(built), o)) {}
 GRADUS_BODY planned_graph::~planned_graph() = default;
 
 GRADUS_BODY runnable planned_graph::get() const {

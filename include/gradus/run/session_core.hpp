@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "../base/owned.hpp"
 #include "feed.hpp"
 #include "frozen_record.hpp"
 #include "graph_update.hpp"
@@ -86,7 +87,7 @@ public:
 
   graph& of() const { return *g_; }
   session_resources& box() const { return *box_; }
-  std::span<resource_variable* const> variables() const { return {variables_.data(), variables_.size()}; }
+  std::span<resource_variable* const> variables() const;
   resource_variable& variable(std::string_view name) const;  // error: not_found
   resource_variable* random_step() const { return random_step_; }
 
@@ -122,7 +123,7 @@ public:
 
 private:
   graph* g_;
-  std::unique_ptr<session_resources> own_;
+  owned<session_resources> own_;
   session_resources* box_;
   std::vector<resource_variable*> variables_;
   resource_variable* random_step_ = nullptr;

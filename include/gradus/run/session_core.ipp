@@ -8,6 +8,10 @@
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
+GRADUS_BODY std::span<resource_variable* const> session_core::variables() const {
+  return {variables_.data(), variables_.size()};
+}
+
 GRADUS_BODY void accept_feed(std::string_view name, const shape& dims, dtype type, std::int64_t batch_size,
                              const const_tensor_view& data, std::byte* to) {
   if (data.type != type)
@@ -95,7 +99,7 @@ GRADUS_BODY bool prepared_run::is_of_a_variable(const const_tensor_view& data) c
 
 GRADUS_BODY session_core::session_core(graph& g, session_resources* shared)
     : g_(&g),
-      own_(shared == nullptr ? std::make_unique<session_resources>() : nullptr),
+      own_(shared == nullptr ? make_owned<session_resources>() : nullptr),
       box_(shared ? shared : own_.get()) {
   for (int i = 0; i < g.nodes.count; ++i) {
     const node& n = g.nodes[i];

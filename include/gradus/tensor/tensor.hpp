@@ -6,10 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <memory>
 #include <new>
 #include <span>
-#include <utility>
 #if defined(__linux__) && __has_include(<sys/mman.h>)
 #include <sys/mman.h>
 #endif
@@ -80,7 +78,7 @@ public:
 
   aligned_buffer() = default;
   explicit aligned_buffer(std::size_t bytes) : aligned_buffer(untouched(bytes)) {
-    if (bytes != 0) std::memset(data_.get(), 0, align_up(bytes));
+    if (bytes != 0) std::memset(data_, 0, align_up(bytes));
   }
   // Returns a buffer that is not zeroed: the user of a part zeroes it first, because the system places a page when it
   // is first written, near the processor that writes.
@@ -88,31 +86,37 @@ public:
     aligned_buffer b;
     b.size_ = bytes;
     if (bytes == 0) return b;
-    const std::size_t aligned = bytes >= large_from ? large_page : alignment;
-    b.data_ = {static_cast<std::byte*>(::operator new(align_up(bytes), std::align_val_t{aligned})), release{aligned}};
+    b.aligned_ = bytes >= large_from ? large_page : alignment;
+    b.data_ = static_cast<std::byte*>(::operator new(align_up(bytes), std::align_val_t{b.aligned_}));
 #if defined(MADV_HUGEPAGE)
-    if (aligned == large_page) ::madvise(b.data_.get(), align_up(bytes), MADV_HUGEPAGE);  // this is a hint and may fail
+    if (b.aligned_ == large_page) ::madvise(b.data_, align_up(bytes), MADV_HUGEPAGE);  // this is a hint and may fail
 #endif
     return b;
   }
-  aligned_buffer(aligned_buffer&& o) noexcept : data_(std::move(o.data_)), size_(std::exchange(o.size_, 0)) {}
+  aligned_buffer(aligned_buffer&& o) noexcept : data_(o.data_), aligned_(o.aligned_), size_(o.size_) { o.forget(); }
   aligned_buffer& operator=(aligned_buffer&& o) noexcept {
-    data_ = std::move(o.data_), size_ = std::exchange(o.size_, 0);
+    std::byte* const data = o.data_;
+    const std::size_t aligned = o.aligned_, size = o.size_;
+    o.forget();
+    release();
+    data_ = data, aligned_ = aligned, size_ = size;
     return *this;
   }
-  std::byte* data() { return data_.get(); }
-  const std::byte* data() const { return data_.get(); }
+  ~aligned_buffer() { release(); }
+  std::byte* data() { return data_; }
+  const std::byte* data() const { return data_; }
   std::size_t size() const { return size_; }
   std::span<std::byte> bytes() { return {data(), size_}; }
   std::span<const std::byte> bytes() const { return {data(), size_}; }
 
 private:
-  struct release {
-    std::size_t aligned;
-    void operator()(std::byte* p) const { ::operator delete(p, std::align_val_t{aligned}); }
-  };
-  std::unique_ptr<std::byte, release> data_;
-  std::size_t size_ = 0;
+  std::byte* data_ = nullptr;  // no std::unique_ptr: base/owned.hpp says why
+  std::size_t aligned_ = alignment, size_ = 0;
+
+  void release() {
+    if (data_ != nullptr) ::operator delete(data_, std::align_val_t{aligned_});
+  }
+  void forget() { data_ = nullptr, size_ = 0; }
 };
 
 }  // namespace gradus

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "../base/deferred.hpp"
 #include "../base/body.hpp"
 #include "../input/dataset.hpp"
 #include "../run/session.hpp"
@@ -45,7 +46,7 @@ template <mode M, class Stepper, class Dataset>
 std::int64_t fill_feeds(Stepper& stepper, Dataset& data, feed_plan& plan) {
   step_machine& m = stepper.template bound<M>(data.batch_size());
   point_to_feeds(plan, data.element_spec(), data.batch_size(), m);
-  const std::int64_t n = data.next(std::span<const tensor_view>(plan.views.data(), plan.views.size()));
+  const std::int64_t n = data.next(const_span(plan.views.data(), plan.views.size()));
   if (n != 0 && n != data.batch_size()) shorten_batch(plan, data.element_spec(), n, m);
   return n;
 }

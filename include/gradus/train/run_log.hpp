@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "../base/deferred.hpp"
 #include "../base/optional_library.hpp"
 #include "../codec/codec.hpp"
 #include "../summary/outputs.hpp"
@@ -136,7 +137,7 @@ std::vector<saved_tensor> saved_tensors(Steps& steps, const Codec& codec) {
   if constexpr (requires(snapshot content) { codec.stored(std::move(content)); }) {
     snapshot content;
     for (const state_entry& e : list.entries())
-      if (e.dynamic == nullptr) content.records.push_back({e.name, e.type, e.dims, e.bytes});
+      if (e.dynamic == nullptr) append_to(content.records, record{e.name, e.type, e.dims, e.bytes});
     const auto stored = codec.stored(std::move(content));
     for (std::size_t i = 0; i < out.size(); ++i) {
       out[i].key = stored[i].name, out[i].type = stored[i].type, out[i].slice = stored[i].slice;
