@@ -25,8 +25,8 @@
 
 // The same for a function that few programs call: `GRADUS_RARE void f(int);`, and in the .ipp file `GRADUS_RARE_BODY
 // void f(int) {...}`. Without GRADUS_COMPILED it is a template on nothing, so that a program that does not call it
-// compiles none of what it calls. A compiler instantiates a constexpr function where it is named, also in a template that
-// nobody calls. So where such a function calls another one, or needs kernels, it passes one argument through
+// compiles none of what it calls. A compiler instantiates a constexpr function where it is named, also in a template
+// that nobody calls. So where such a function calls another one, or needs kernels, it passes one argument through
 // GRADUS_WHEN_CALLED, which makes the call depend on the template's parameter.
 #ifdef GRADUS_COMPILED
 #define GRADUS_RARE

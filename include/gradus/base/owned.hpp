@@ -56,10 +56,11 @@ public:
   explicit owned_array(std::size_t n) : p_(new T[n]()) {}
   owned_array(owned_array&& o) noexcept : p_(o.p_) { o.p_ = nullptr; }
   owned_array& operator=(owned_array&& o) noexcept {
-    T* const before = p_;
-    p_ = o.p_;
+    T* const from = o.p_;
     o.p_ = nullptr;
-    if (before != p_) delete[] before;
+    T* const before = p_;
+    p_ = from;
+    delete[] before;
     return *this;
   }
   ~owned_array() { delete[] p_; }

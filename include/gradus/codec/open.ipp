@@ -85,7 +85,9 @@ GRADUS_BODY bool files_of_stem::open_manifest(std::string_view extension, status
 
 GRADUS_BODY void files_of_stem::open_rest() {
   if (!manifest_) return;
-  const std::set<std::string, std::less<>> checked(checked_.begin(), checked_.end());
+  const std::vector<std::string> before = checked_;  // open() adds to that list
+  std::set<std::string_view> checked;
+  for (const std::string& suffix : before) checked.insert(suffix);
   for (const auto& f : manifest_->files) {
     if (!problem_.empty()) return;
     if (checked.contains(f.suffix)) continue;

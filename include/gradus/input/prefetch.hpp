@@ -21,6 +21,7 @@
 #include <utility>
 #include <vector>
 
+#include "../base/deferred.hpp"
 #include "../base/owned.hpp"
 #include "../base/tasks.hpp"
 #include "stage.hpp"
@@ -75,7 +76,7 @@ public:
   void write(position_writer& to) const {
     to.number(shop_->running() ? shop_->behind : 0);
     if (shop_->running())
-      to.bytes(shop_->position);
+      to.bytes(detail::const_span(shop_->position));
     else
       shop_->source.write(to);
   }
@@ -143,7 +144,7 @@ private:
     void halt() {
       if (!running()) return;
       stop();
-      position_reader from(position, true);
+      position_reader from(detail::const_span(position), true);
       source.read(from);
       pass(behind);
     }
@@ -237,7 +238,7 @@ private:
       try {
 #endif
         if (fixed)
-          p.rows = source.pull(p.arrays, 0, 1);
+          p.rows = source.pull(detail::const_span(p.arrays), 0, 1);
         else
           p.rows = !detail::read_unit(source, p.unit) ? 0 : batched_dataset<Source> ? p.unit.about(0).dims[0] : 1;
         p.position.clear();

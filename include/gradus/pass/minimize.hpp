@@ -196,9 +196,8 @@ constexpr graph minimize(const graph_parts& p, const minimize_options& o) {
     scale = g.add_with(cards::loss_scale, {}, detail::loss_scale_attr{static_cast<int>(y.type())});
     options.grad_ys = std::span<const value>(&std::as_const(scale), 1);
   }
-  detail::differentiation d(
-      g, std::span<const value>(&y, 1),
-      std::span<const value>(first_variable, static_cast<std::size_t>(variables.count)), options);
+  detail::differentiation d(g, std::span<const value>(&y, 1),
+                            std::span<const value>(first_variable, static_cast<std::size_t>(variables.count)), options);
   detail::seq<gradient_value> grads;
   detail::seq<value> norm_of;
   bool any = false;

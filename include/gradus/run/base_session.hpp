@@ -143,7 +143,7 @@ protected:
   // Returns what brings the memory of the variables up to date; null where it is the variables.
   virtual state_mirror* mirror() { return core_.shared() != nullptr ? &gathered_ : nullptr; }
   virtual void close_elsewhere() {}
-  std::span<detail::resource_variable* const> variables() const { return core_.variables(); }
+  const std::vector<detail::resource_variable*>& variables() const { return core_.variables(); }
   // Returns the node that a fetch or a feed names. Raises not_found or invalid_argument.
   int node_of(const fetch& f) const { return core_.id_of(f.g, f.id, f.name); }
   int node_of(const feed& f) const { return core_.id_of(f.g, f.id, f.name); }
@@ -203,8 +203,8 @@ private:
   void run_before(const detail::prepared_run& p, detail::run_memory& m, std::span<const feed> feeds,
                   const blocking_options& wait);
   void run_after(const detail::prepared_run& p, detail::run_memory& m, const blocking_options& wait);
-  void start_all(std::span<detail::resource_variable* const> among, bool again, std::uint64_t seed, bool keeps_streams,
-                 std::span<const feed> feeds);
+  void start_all(const std::vector<detail::resource_variable*>& among, bool again, std::uint64_t seed,
+                 bool keeps_streams, std::span<const feed> feeds);
   void start_computed(std::vector<int> variables, std::span<const feed> feeds);
 };
 

@@ -1,6 +1,7 @@
 // The bodies of base_session.hpp.
 #pragma once
 #include "../base/body.hpp"
+#include "../base/deferred.hpp"
 #include "../ops/state.hpp"
 #include "base_session.hpp"
 
@@ -84,10 +85,10 @@ GRADUS_BODY void base_session::initialize_again(std::span<const int> variables, 
                                                 std::span<const feed> feeds) {
   std::vector<detail::resource_variable*> among;
   for (const int id : variables) among.push_back(&variable_at(id));
-  start_all({among.data(), among.size()}, true, seed != nullptr ? *seed : seed_.load(), seed == nullptr, feeds);
+  start_all(among, true, seed != nullptr ? *seed : seed_.load(), seed == nullptr, feeds);
 }
 
-GRADUS_BODY void base_session::start_all(std::span<detail::resource_variable* const> among, bool again,
+GRADUS_BODY void base_session::start_all(const std::vector<detail::resource_variable*>& among, bool again,
                                          std::uint64_t seed, bool keeps_streams, std::span<const feed> feeds) {
   const auto is_of_streams = [&](const detail::resource_variable& v) {
     return &v == core_.random_step() || v.name == "random_seed";
@@ -189,7 +190,7 @@ GRADUS_BODY void base_session::own_calls::operator()(const bound_call& c) const 
   for (std::size_t i = 0; i < count; ++i) operands[i] = m_->machine.view(v.edges[n.first + static_cast<int>(i)]);
   session_call call{*s_,
                     {v.ints + n.attr, static_cast<std::size_t>(n.attrs)},
-                    std::span<const const_tensor_view>(operands.data(), count),
+                    detail::const_span(operands.data(), count),
                     m_->machine.view(c.node),
                     {},
                     no_limit,

@@ -171,7 +171,8 @@ public:
       if (!session_calls::divides(v.nodes[i])) continue;
       const std::size_t at = variable_at_[static_cast<std::size_t>(i)], bytes = variables.info(at).bytes;
       append_to(out, std::span<const std::byte>(variables.value(at), bytes));
-      for (std::size_t k = 0; k < Optimizer::mirror_count; ++k) append_to(out, std::span<const std::byte>(variables.mirror(k, at), bytes));
+      for (std::size_t k = 0; k < Optimizer::mirror_count; ++k)
+        append_to(out, std::span<const std::byte>(variables.mirror(k, at), bytes));
     }
     return out;
   }
@@ -375,9 +376,12 @@ private:
     auto& chains = chains_[variable_of(apply)];
     // This grows when a batch is larger than any before.
     if (const std::size_t n = Device::row_scratch(rows.size()); chains.size() < n) resize_to(chains, n);
-    const gradient_view<T> g{
-        reinterpret_cast<const T*>(values.data), values.size(), rows.data, rows.type == int64, rows.size(),
-        std::span<std::int32_t>(chains.data(), chains.size())};
+    const gradient_view<T> g{reinterpret_cast<const T*>(values.data),
+                             values.size(),
+                             rows.data,
+                             rows.type == int64,
+                             rows.size(),
+                             std::span<std::int32_t>(chains.data(), chains.size())};
     g.with_rows([&](const auto* listed) { Device::check_rows(listed, g.row_count, row_count(apply)); });
     return g;
   }

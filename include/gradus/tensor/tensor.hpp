@@ -6,8 +6,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <new>
 #include <span>
+#include <utility>
 #if defined(__linux__) && __has_include(<sys/mman.h>)
 #include <sys/mman.h>
 #endif
@@ -46,10 +48,15 @@ struct const_tensor_view {
   std::span<const std::byte> bytes() const { return {data, size_bytes()}; }
   template <storable T>
   std::span<const T> as() const {
+    return {data_as<T>(), size()};
+  }
+  // Returns the first number; raises as as() does.
+  template <storable T>
+  const T* data_as() const {
     if (type != dtype_of<T>)
       raise(status::invalid_argument, text("this tensor holds ", name_of(type), ", not ", name_of(dtype_of<T>),
                                            "; read it as ", name_of(type), ", or make it ", name_of(dtype_of<T>)));
-    return {reinterpret_cast<const T*>(data), size()};
+    return reinterpret_cast<const T*>(data);
   }
 };
 
@@ -86,20 +93,19 @@ public:
     aligned_buffer b;
     b.size_ = bytes;
     if (bytes == 0) return b;
-    b.aligned_ = bytes >= large_from ? large_page : alignment;
-    b.data_ = static_cast<std::byte*>(::operator new(align_up(bytes), std::align_val_t{b.aligned_}));
+    b.data_ = static_cast<std::byte*>(::operator new(align_up(bytes), aligned(bytes)));
 #if defined(MADV_HUGEPAGE)
-    if (b.aligned_ == large_page) ::madvise(b.data_, align_up(bytes), MADV_HUGEPAGE);  // this is a hint and may fail
+    if (bytes >= large_from) ::madvise(b.data_, align_up(bytes), MADV_HUGEPAGE);  // this is a hint and may fail
 #endif
     return b;
   }
-  aligned_buffer(aligned_buffer&& o) noexcept : data_(o.data_), aligned_(o.aligned_), size_(o.size_) { o.forget(); }
+  aligned_buffer(aligned_buffer&& o) noexcept : data_(o.data_), size_(o.size_) { o.forget(); }
   aligned_buffer& operator=(aligned_buffer&& o) noexcept {
     std::byte* const data = o.data_;
-    const std::size_t aligned = o.aligned_, size = o.size_;
+    const std::size_t size = o.size_;
     o.forget();
     release();
-    data_ = data, aligned_ = aligned, size_ = size;
+    data_ = data, size_ = size;
     return *this;
   }
   ~aligned_buffer() { release(); }
@@ -111,10 +117,14 @@ public:
 
 private:
   std::byte* data_ = nullptr;  // no std::unique_ptr: base/owned.hpp says why
-  std::size_t aligned_ = alignment, size_ = 0;
+  std::size_t size_ = 0;
+
+  static std::align_val_t aligned(std::size_t bytes) {
+    return std::align_val_t{bytes >= large_from ? large_page : alignment};
+  }
 
   void release() {
-    if (data_ != nullptr) ::operator delete(data_, std::align_val_t{aligned_});
+    if (data_ != nullptr) ::operator delete(data_, aligned(size_));
   }
   void forget() { data_ = nullptr, size_ = 0; }
 };

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "../base/deferred.hpp"
 #include "../base/body.hpp"
+#include "../base/deferred.hpp"
 #include "../input/dataset.hpp"
 #include "../run/session.hpp"
 #include "../run/stepper.hpp"
@@ -34,7 +34,7 @@ template <mode M, class Stepper, class Dataset>
 feed_plan match_feeds(Stepper& stepper, const Dataset& data) {
   std::vector<placeholder_info> wanted;
   stepper.template placeholders<M>([&](const placeholder_info& p) { add_placeholder(wanted, p); });
-  return match_feeds(wanted, data.element_spec(), data.batch_size());
+  return match_feeds(const_span(wanted), data.element_spec(), data.batch_size());
 }
 
 // Points the views of the plan to the memory that takes a batch of this size.

@@ -242,7 +242,7 @@ public:
     Steps& s = *steps_;
     if (!fill(s)) return false;
     rate_ = s.rate();
-    if (saves_) saves_->before_step(told_);
+    if (saves_) saves_->before_step(const_span(told_));
     s.train_step();
     if constexpr (Composition::in_cluster)
       if (s.is_over()) return warn_of(why_over(s)), false;

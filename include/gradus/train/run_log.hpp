@@ -92,7 +92,7 @@ public:
     collect_scalars(steps, loss, rate, scalars_);
     append_scalars(scalars_, more);
     const summary_values shown = shows_more_ ? show_outputs(steps) : summary_values();
-    to_.add_summary(scalars_, step);
+    to_.add_summary(const_span(scalars_), step);
     if (!shown.empty()) to_.add_summary(shown, step);
   }
   // Ends the log of a call of the run: all its events are in the file, which is closed until a later call continues it.
