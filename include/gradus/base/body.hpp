@@ -3,6 +3,7 @@
 // and the functions are inline. A program that links gradus::compiled is compiled with GRADUS_COMPILED: its own files
 // see only the declarations, and the library's files, include/gradus/compiled/*.cpp, have the bodies.
 #pragma once
+#include "build.hpp"
 
 #ifdef GRADUS_COMPILED
 #define GRADUS_BODY
@@ -24,11 +25,21 @@
 
 // The same for a function that few programs call: `GRADUS_RARE void f(int);`, and in the .ipp file `GRADUS_RARE_BODY
 // void f(int) {...}`. Without GRADUS_COMPILED it is a template on nothing, so that a program that does not call it
-// compiles none of what it calls.
+// compiles none of what it calls. A compiler instantiates a constexpr function where it is named, also in a template
+// that nobody calls. So where such a function calls another one, or needs kernels, it passes one argument through
+// GRADUS_WHEN_CALLED, which makes the call depend on the template's parameter.
 #ifdef GRADUS_COMPILED
 #define GRADUS_RARE
 #define GRADUS_RARE_BODY
+#define GRADUS_WHEN_CALLED(x) (x)
 #else
-#define GRADUS_RARE template <class = void>
-#define GRADUS_RARE_BODY template <class>
+#define GRADUS_RARE template <class Rare = void>
+#define GRADUS_RARE_BODY template <class Rare>
+#define GRADUS_WHEN_CALLED(x) gradus::detail::when_called<Rare>(x)
+namespace gradus::inline GRADUS_BUILD::detail {
+template <class Rare, class T>
+constexpr const T& when_called(const T& x) {
+  return x;
+}
+}  // namespace gradus::inline GRADUS_BUILD::detail
 #endif

@@ -107,11 +107,7 @@ public:
   void dynamic(std::string_view name, blob& state, bool may_lack = false);
 
   // Lists what some entries are copies of. It must outlive the list's use, as their memory.
-  void mirrored_by(state_mirror& m) {
-    for (const state_mirror* known : mirrors_)
-      if (known == &m) return;
-    mirrors_.push_back(&m);
-  }
+  void mirrored_by(state_mirror& m);
   void mirrored_as(const state_list& other) {
     for (state_mirror* m : other.mirrors_) mirrored_by(*m);
   }

@@ -14,6 +14,12 @@ GRADUS_BODY void state_list::dynamic(std::string_view name, blob& state, bool ma
   insert({std::string(name), dtype::uint8, {}, {}, &state, may_lack});
 }
 
+GRADUS_BODY void state_list::mirrored_by(state_mirror& m) {
+  for (const state_mirror* known : mirrors_)
+    if (known == &m) return;
+  mirrors_.push_back(&m);
+}
+
 GRADUS_BODY void state_list::insert(state_entry entry) {
   if (find(entry.name) != nullptr)
     raise(status::already_exists,

@@ -25,6 +25,7 @@
 #include <utility>
 
 #include "clock.hpp"
+#include "owned.hpp"
 #include "thread.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
@@ -56,9 +57,7 @@ public:
   // Raises std::system_error if no thread can be created.
   virtual std::unique_ptr<running> start(std::function<void()> body) = 0;
   // The same, for drivers that list waiting tasks. `caller` names the task's purpose.
-  virtual std::unique_ptr<running> start_named(std::string_view /*caller*/, std::function<void()> body) {
-    return start(std::move(body));
-  }
+  virtual std::unique_ptr<running> start_named(std::string_view caller, std::function<void()> body);
 };
 
 // A task that was started. It works as std::jthread without its stop token: the destructor waits for the task's end, so
@@ -67,7 +66,7 @@ class task_handle {
 public:
   task_handle() = default;
   explicit task_handle(detail::joining_thread thread) : thread_(std::move(thread)) {}
-  explicit task_handle(std::unique_ptr<task_driver::running> other) : other_(std::move(other)) {}
+  explicit task_handle(std::unique_ptr<task_driver::running> other);
   task_handle(task_handle&&) = default;
   task_handle& operator=(task_handle&& other);
   ~task_handle();
@@ -78,7 +77,7 @@ public:
 
 private:
   detail::joining_thread thread_;
-  std::unique_ptr<task_driver::running> other_;
+  detail::owned<task_driver::running> other_;
 };
 
 namespace detail {
@@ -155,7 +154,7 @@ public:
 private:
   task_system tasks_;
   std::condition_variable here_;
-  std::unique_ptr<task_driver::meeting> meeting_;  // null: the system's threads
+  detail::owned<task_driver::meeting> meeting_;  // null: the system's threads
 };
 
 }  // namespace gradus

@@ -34,6 +34,12 @@ GRADUS_BODY void wait_on_the_system(std::condition_variable& changed, std::uniqu
 }
 }  // namespace detail
 
+GRADUS_BODY std::unique_ptr<task_driver::running> task_driver::start_named(std::string_view /*caller*/,
+                                                                           std::function<void()> body) {
+  return start(std::move(body));
+}
+
+GRADUS_BODY task_handle::task_handle(std::unique_ptr<task_driver::running> other) : other_(std::move(other)) {}
 GRADUS_BODY task_handle::~task_handle() {
   if (joinable()) join();
 }

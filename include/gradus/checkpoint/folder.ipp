@@ -1,6 +1,7 @@
 // The bodies of folder.hpp.
 #pragma once
 #include "../base/body.hpp"
+#include "../base/deferred.hpp"
 #include "../base/sort.hpp"
 #include "../codec/manifest.hpp"
 #include "folder.hpp"
@@ -76,7 +77,7 @@ GRADUS_BODY std::vector<std::string> candidates(const any_codec& c, const any_fi
   std::vector<std::string> out, names;
   checkpoint_state state;
   if (!try_read_state(fs, join_path(directory, state_file_name), state))
-    for (auto it = state.all.rbegin(); it != state.all.rend(); ++it) out.push_back(join_path(directory, *it));
+    for (std::size_t i = state.all.size(); i-- > 0;) out.push_back(join_path(directory, state.all[i]));
   if (uninterrupted([&] { return fs.list(directory, names); }) != 0) return out;
   const auto announced_ones = announced(fs, directory, names);
   for (const auto& name : by_step(c, names)) {
@@ -151,7 +152,7 @@ GRADUS_BODY checkpoint_state take_over(const any_codec& c, const any_file_system
     return true;
   };
   if (fs.claims()) {
-    clear_temporaries(fs, directory, names, clear);
+    clear_temporaries(fs, directory, const_span(names), clear);
   } else {
     for (const auto& name : names)
       if (const auto of = name_of_temporary(name);

@@ -104,7 +104,7 @@ GRADUS_BODY std::string copy_into(const state_list& list, const snapshot& conten
   try {
     load_blobs();
   } catch (...) {
-    for (auto it = loaded.rbegin(); it != loaded.rend(); ++it) it->first->load(it->second);
+    for (std::size_t i = loaded.size(); i-- > 0;) loaded[i].first->load(loaded[i].second);
     throw;
   }
 #else

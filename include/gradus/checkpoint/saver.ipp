@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "../base/body.hpp"
+#include "../base/deferred.hpp"
 #include "../codec/manifest.hpp"
 #include "../store/directory_lock.hpp"
 #include "saver.hpp"
@@ -72,14 +73,14 @@ GRADUS_BODY saved any_saver::save(snapshot content, std::string_view prefix, std
   const encoded checkpoint = codec_.encode(content);
   const std::string manifest =
       codec_.checks_itself ? std::string() : to_text(manifest_of(codec_.name, content.about, checkpoint));
-  const auto manifest_bytes = std::as_bytes(std::span(manifest.data(), manifest.size()));
+  const auto manifest_bytes = bytes_of(manifest);
 
   std::vector<std::string> replaced;
   const std::string name = free_name(file_name_of(prefix), step, checkpoint.files.size() + !manifest.empty(), replaced);
   const std::string path = join_path(directory, name);
   const std::string stem = *detail::stem_of(path, codec_.extension);
   std::vector<file_content> files;
-  for (const auto& f : checkpoint.files) files.push_back({stem + f.suffix, f.pieces});
+  for (const auto& f : checkpoint.files) files.push_back({stem + f.suffix, const_span(f.pieces)});
   if (!manifest.empty())
     files.push_back({stem + manifest_suffix_of(codec_.extension), byte_pieces(&manifest_bytes, 1)});
 
@@ -94,11 +95,11 @@ GRADUS_BODY saved any_saver::save(snapshot content, std::string_view prefix, std
   next = next.with(name, clock_.now(), metric);
   const std::string listed = to_text(next.state());
   std::string listed_then = as_listed(next.state());  // now, since nothing may fail once the state file has its name
-  const auto listed_bytes = std::as_bytes(std::span(listed.data(), listed.size()));
+  const auto listed_bytes = bytes_of(listed);
   const file_content state_file{join_path(directory, state_file_name), byte_pieces(&listed_bytes, 1)};
 
   publication out_of_sight(fs_);
-  auto problem = out_of_sight.stage({files.data(), files.size()});
+  auto problem = out_of_sight.stage(const_span(files));
   if (!problem) problem = out_of_sight.stage(std::span(&state_file, 1));
   // The staged state file announces the checkpoint (folder.hpp), so it has to be on the disk before the checkpoint has
   // its name.
@@ -118,7 +119,7 @@ GRADUS_BODY saved any_saver::save(snapshot content, std::string_view prefix, std
   saved out{path, {}, {}};
   remove_superseded(out);
   for (const auto& [suffix, bytes] : attached_) {
-    const std::span<const std::byte> piece = bytes;
+    const std::span<const std::byte> piece = const_span(bytes);
     if (const auto p = try_publish(fs_, stem + suffix, byte_pieces(&piece, 1)))
       raise(status_of_errno(p.error),
             text("step ", step, " is saved, but not its file \"", suffix, "\": ", describe(p)));

@@ -6,7 +6,8 @@
 namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY std::span<std::byte> encoded::own(std::vector<std::byte> bytes) {
-  return owned.emplace_back(std::move(bytes));
+  auto& kept = owned.emplace_back(std::move(bytes));
+  return {kept.data(), kept.size()};
 }
 
 }  // namespace gradus

@@ -1,6 +1,7 @@
 // The bodies of frame.hpp.
 #pragma once
 #include "../base/body.hpp"
+#include "../base/deferred.hpp"
 #include "frame.hpp"
 
 namespace gradus::inline GRADUS_BUILD::detail {
@@ -160,8 +161,8 @@ GRADUS_BODY encoded frame_encode(std::string_view codec_name, std::string_view s
   head.number(std::uint64_t{measured});
   head.number(std::uint64_t{m.places.size()});
   head.number(end);
-  head.number(crc32c(body.bytes));
-  head.number(crc32c(head.bytes));
+  head.number(crc32c(const_span(body.bytes)));
+  head.number(crc32c(const_span(head.bytes)));
   head.bytes.insert(head.bytes.end(), body.bytes.begin(), body.bytes.end());
 
   encoded out;
@@ -169,7 +170,7 @@ GRADUS_BODY encoded frame_encode(std::string_view codec_name, std::string_view s
   std::vector<std::span<const std::byte>> pieces{out.own(std::move(head.bytes))};
   for (std::size_t i = 0; i < m.places.size(); ++i) {
     const auto gap = static_cast<std::size_t>(m.places[i].offset - at);
-    if (gap != 0) pieces.push_back(std::span(zeros).first(gap));
+    if (gap != 0) pieces.push_back(const_span(zeros, gap));
     if (m.places[i].bytes != 0) pieces.push_back(content.records[i].bytes);
     at = m.places[i].offset + m.places[i].bytes;
   }

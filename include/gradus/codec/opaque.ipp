@@ -37,8 +37,8 @@ GRADUS_BODY bool has_opaque(const snapshot& content) {
 GRADUS_BODY void take_opaque_notes(snapshot& content) {
   const auto first = content.about.lower_bound(std::string(opaque_note));
   if (first == content.about.end() || !first->first.starts_with(opaque_note)) return;
-  std::map<std::string_view, record*> rows;
-  for (auto& r : content.records)
+  std::map<std::string_view, const record*> rows;
+  for (const auto& r : content.records)
     if (r.type == uint8 && r.dims.rank == 1 && !r.blob) rows.emplace(r.name, &r);
   for (auto at = first; at != content.about.end() && at->first.starts_with(opaque_note);) {
     const auto row = rows.find(std::string_view(at->first).substr(opaque_note.size()));
@@ -49,7 +49,7 @@ GRADUS_BODY void take_opaque_notes(snapshot& content) {
     }
     record r = opaque_record(row->second->name, kind.type, std::move(kind.shape), row->second->bytes);
     const bool good = problem_of(r).empty();
-    if (good) *row->second = std::move(r);
+    if (good) content.records[static_cast<std::size_t>(row->second - content.records.data())] = std::move(r);
     rows.erase(row);
     at = good ? content.about.erase(at) : std::next(at);
   }

@@ -8,9 +8,9 @@
 #pragma once
 #include "../base/build.hpp"
 
-#include <memory>
 #include <optional>
 
+#include "../base/owned.hpp"
 #include "../store/file.hpp"
 #include "any_codec.hpp"
 
@@ -39,7 +39,7 @@ public:
   std::vector<std::pair<std::string, std::span<const std::byte>>> files() const;
 
 private:
-  std::unique_ptr<files_of_stem> files_;
+  owned<files_of_stem> files_;
   decoded result_;
 };
 

@@ -85,7 +85,9 @@ GRADUS_BODY bool files_of_stem::open_manifest(std::string_view extension, status
 
 GRADUS_BODY void files_of_stem::open_rest() {
   if (!manifest_) return;
-  const std::set<std::string, std::less<>> checked(checked_.begin(), checked_.end());
+  const std::vector<std::string> before = checked_;  // open() adds to that list
+  std::set<std::string_view> checked;
+  for (const std::string& suffix : before) checked.insert(suffix);
   for (const auto& f : manifest_->files) {
     if (!problem_.empty()) return;
     if (checked.contains(f.suffix)) continue;
@@ -123,7 +125,7 @@ GRADUS_BODY opened_files::opened_files(const any_codec& c, const any_file_system
                            is_bundle ? file_name_of(index) : std::string_view(), is_bundle ? "\" says" : "");
     return;
   }
-  files_ = std::make_unique<files_of_stem>(fs, *stem, max_bytes);
+  files_ = make_owned<files_of_stem>(fs, *stem, max_bytes);
   files_->threads = threads, files_->limits = limits;
   if (!c.checks_itself && !files_->open_manifest(c.extension, result_.kind)) {
     result_.problem = files_->problem();

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <type_traits>
 
+#include "../base/deferred.hpp"
 #include "sweep.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
@@ -80,8 +81,9 @@ row_chains chain_rows(const Index* rows, std::size_t n, std::span<std::int32_t> 
   std::int32_t* const met = first;  // holds positions whose hash occurred before, until `first` is filled
   std::memset(head, 0, size * sizeof(std::uint32_t));
   std::memset(next, 0xff, n * sizeof(std::int32_t));  // -1 everywhere
-  chains.head = {head, size}, chains.link = {link, n}, chains.origin = {origin, n};
-  chains.first = {first, n}, chains.next = {next, n}, chains.shift = 64 - std::countr_zero(size);
+  chains.head = detail::const_span(head, size), chains.link = detail::const_span(link, n);
+  chains.origin = detail::const_span(origin, n), chains.first = detail::const_span(first, n);
+  chains.next = detail::const_span(next, n), chains.shift = 64 - std::countr_zero(size);
   const int shift = chains.shift;
   std::size_t meetings = 0;
   for (std::size_t i = 0; i < n; ++i) {

@@ -108,17 +108,21 @@ struct graph {
     return constant(static_cast<double>(fill), type, dims);
   }
   constexpr value constant(std::initializer_list<double> list, const shape& dims, dtype type = float32) {
-    return constant(std::span<const double>(list.begin(), list.size()), dims, type);
+    return constant(list.begin(), list.size(), dims, type);
   }
   constexpr value constant(std::span<const double> list, const shape& dims, dtype type = float32) {
-    if (list.size() > detail::most_constants)
+    return constant(list.data(), list.size(), dims, type);
+  }
+  constexpr value constant(const double* list, std::size_t count, const shape& dims, dtype type = float32) {
+    if (count > detail::most_constants)
       return refuse("constant: more than 2^28 values; feed them, or let a variable hold them"), constant(0);
     if (!check_leaf({}, constant_card, dims, type)) return constant(0);
-    if (is_batched(dims) || static_cast<std::int64_t>(list.size()) != gradus::count(dims))
-      refuse("constant: ", static_cast<int>(list.size()), " values do not fill ", dims);
+    if (is_batched(dims) || static_cast<std::int64_t>(count) != gradus::count(dims))
+      refuse("constant: ", static_cast<int>(count), " values do not fill ", dims);
     if (finalized_) refuse_finalized("Const");
     const int at = ints.count;
-    for (double d : list) {
+    for (std::size_t i = 0; i < count; ++i) {
+      double d = list[i];
       if (!can_hold(type, d)) d = refuse_number(type);
       const auto bits = std::bit_cast<std::array<int, 2>>(d);
       ints.append(bits.data(), 2);

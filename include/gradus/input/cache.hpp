@@ -25,6 +25,8 @@
 #include <functional>
 #include <optional>
 
+#include "../base/deferred.hpp"
+#include "../base/owned.hpp"
 #include "../store/record.hpp"
 #include "element_store.hpp"
 #include "unit_stage.hpp"
@@ -61,7 +63,7 @@ private:
   static constexpr std::size_t end_bytes = record_overhead_bytes + 9, enough = std::size_t{1} << 16;
 
   static std::vector<std::byte> framed(std::span<const std::byte> payload);
-  static std::vector<std::byte> framed(std::string_view s) { return framed(std::as_bytes(std::span(s))); }
+  static std::vector<std::byte> framed(std::string_view s) { return framed(bytes_of(s)); }
   static std::vector<std::byte> end_record(std::uint64_t count);
   std::vector<std::byte> bytes_at(any_file_system::handle h, std::uint64_t at, std::uint64_t n) const;
   void flush();
@@ -237,7 +239,7 @@ private:
   }
   void open_file() {
     if (path_.empty()) return;
-    file_ = std::make_unique<detail::cache_file>(path_, unit_spec_);
+    file_ = detail::make_owned<detail::cache_file>(path_, unit_spec_);
     file_->clear();
     std::string why;
     full_ = file_->whole(why);
@@ -288,7 +290,7 @@ private:
   std::string path_;
   std::function<void(std::string_view)> log_;
   detail::element_store store_;
-  std::unique_ptr<detail::cache_file> file_;
+  detail::owned<detail::cache_file> file_;
   std::optional<std::vector<std::byte>> begin_;  // the source's position then; empty: filling has not begun
   bool full_ = false;
   bool ahead_ = false;  // full, but the end was not given yet: a position before it was restored

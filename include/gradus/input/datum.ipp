@@ -1,6 +1,7 @@
 // The bodies of datum.hpp.
 #pragma once
 #include "../base/body.hpp"
+#include "../base/deferred.hpp"
 #include "datum.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
@@ -129,7 +130,7 @@ GRADUS_BODY void datum::cut(std::int64_t rows) {
 GRADUS_BODY std::span<const tensor_view> datum::views() {
   views_.clear();
   for (std::size_t k = 0; k < used_; ++k) views_.push_back((*this)[k]);
-  return {views_.data(), views_.size()};
+  return detail::const_span(views_.data(), views_.size());
 }
 
 GRADUS_BODY void datum::write(position_writer& to) const {

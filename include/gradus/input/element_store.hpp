@@ -5,6 +5,7 @@
 
 #include <cstring>
 
+#include "../base/deferred.hpp"
 #include "stage.hpp"
 
 namespace gradus::inline GRADUS_BUILD::detail {
@@ -17,11 +18,11 @@ public:
   template <dataset Source>
   bool take(Source& source, std::size_t i) {
     if (fixed_) {
-      if (bytes_.size() < (i + 1) * bytes_each_) bytes_.resize((i + 1) * bytes_each_);
+      if (bytes_.size() < (i + 1) * bytes_each_) resize_to(bytes_, (i + 1) * bytes_each_);
       for (std::size_t k = 0; k < views_.size(); ++k) views_[k].data = bytes_.data() + i * bytes_each_ + offsets_[k];
-      return source.pull(views_, 0, 1) == 1;
+      return source.pull(const_span(views_), 0, 1) == 1;
     }
-    if (data_.size() < i + 1) data_.resize(i + 1);
+    if (data_.size() < i + 1) resize_to(data_, i + 1);
     return read_unit(source, data_[i]);
   }
   // Copies element i into row `row` of the caller's arrays, if all elements have one size.

@@ -1,6 +1,7 @@
 // The bodies of idx.hpp.
 #pragma once
 #include "../base/body.hpp"
+#include "../base/deferred.hpp"
 #include "idx.hpp"
 
 namespace gradus::inline GRADUS_BUILD::detail {
@@ -86,7 +87,7 @@ GRADUS_BODY idx_array decode_idx(std::span<const std::byte> file, std::string_vi
     inflate_stream stream(file, name);
     std::array<std::byte, detail::idx_longest_header> start;
     const std::size_t got = stream.read(start);
-    h = detail::read_idx_header(std::span(start).first(got), name);
+    h = detail::read_idx_header(detail::const_span(start.data(), got), name);
     if (h.value_bytes / most_inflation > file.size())
       detail::idx_length_is_wrong(name, h,
                                   text("more than ", file.size(), " gzipped bytes can become; its extents lie"));
@@ -100,7 +101,7 @@ GRADUS_BODY idx_array decode_idx(std::span<const std::byte> file, std::string_vi
     while (have < needed && !stream.ended()) {  // in steps, so that no more memory is allocated than the data fill
       const std::size_t step = std::min(needed - have, std::max(have, std::size_t{1} << 16));
       values.resize(have + step);
-      have += stream.read(std::span(values).subspan(have, step));
+      have += stream.read(std::span<std::byte>(values.data() + have, step));
     }
     if (have < needed)
       detail::idx_length_is_wrong(name, h, text("the file has ", have, "; it is truncated or its extents lie"));
@@ -117,7 +118,7 @@ GRADUS_BODY idx_array decode_idx(std::span<const std::byte> file, std::string_vi
     check_limit(h);
     h.array.values.assign(file.begin() + static_cast<std::ptrdiff_t>(h.size), file.end());
   }
-  detail::swap_values(h.array.values, size_of(h.array.type));
+  detail::swap_values({h.array.values.data(), h.array.values.size()}, size_of(h.array.type));
   return std::move(h.array);
 }
 
@@ -142,7 +143,7 @@ GRADUS_BODY std::vector<std::byte> encode_idx(const const_tensor_view& array) {
   }
   const std::size_t header = out.size();
   out.insert(out.end(), array.data, array.data + array.size_bytes());
-  detail::swap_values(std::span(out).subspan(header), size_of(type));
+  detail::swap_values({out.data() + header, out.size() - header}, size_of(type));
   return out;
 }
 
@@ -215,7 +216,7 @@ GRADUS_BODY idx_array read_idx(const std::string& path, const reader_limits& lim
 
 GRADUS_BODY void write_idx(const std::string& path, const const_tensor_view& array, const any_file_system& fs) {
   const auto bytes = encode_idx(array);
-  const std::span<const std::byte> piece = bytes;
+  const std::span<const std::byte> piece = detail::const_span(bytes);
   publish(fs, path, byte_pieces(&piece, 1));
 }
 

@@ -13,6 +13,7 @@
 // A position holds, for each open dataset, the element that it was made of and its position. So the function must
 // always make the same dataset of the same element, or be declared stateful.
 #pragma once
+#include "../base/owned.hpp"
 #include "prefetch.hpp"
 #include "unit_stage.hpp"
 
@@ -61,11 +62,11 @@ private:
   };
   struct slot {
     datum from;  // the element that `made` was made of
-    std::unique_ptr<opened> made;
+    detail::owned<opened> made;
   };
 
   void turn();
-  std::unique_ptr<opened> make(const datum& element) const;
+  detail::owned<opened> make(const datum& element) const;
 
   any_dataset source_;
   components spec_;

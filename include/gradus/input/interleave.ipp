@@ -146,7 +146,7 @@ GRADUS_BODY void interleaved_dataset::turn() {
   given_ = 0;
 }
 
-GRADUS_BODY std::unique_ptr<interleaved_dataset::opened> interleaved_dataset::make(const datum& element) const {
+GRADUS_BODY detail::owned<interleaved_dataset::opened> interleaved_dataset::make(const datum& element) const {
   any_dataset d = f_(element);
   if (const auto outside = d.external_state(); !outside.empty() && !how_.stateful)
     raise(status::invalid_argument, text("interleave: the function made a dataset that depends on outside state (",
@@ -155,7 +155,7 @@ GRADUS_BODY std::unique_ptr<interleaved_dataset::opened> interleaved_dataset::ma
   if (!detail::unite(spec, d.element_spec()))
     raise(status::invalid_argument, text("interleave: expected a function that makes datasets of ", to_text(spec_),
                                          ", it made one of ", to_text(d.element_spec())));
-  return std::make_unique<opened>(std::move(d), how_.parallel ? std::min<std::int64_t>(how_.block_length, 1024) : 0);
+  return detail::make_owned<opened>(std::move(d), how_.parallel ? std::min<std::int64_t>(how_.block_length, 1024) : 0);
 }
 
 }  // namespace gradus

@@ -19,6 +19,7 @@
 #include <mutex>
 #include <utility>
 
+#include "../base/owned.hpp"
 #include "../base/tasks.hpp"
 #include "unit_stage.hpp"
 
@@ -163,7 +164,7 @@ private:
   bool is_noted_ = false;
   std::int64_t behind_ = 0;  // elements taken since
   detail::position_notes notes_;
-  std::unique_ptr<detail::map_threads> threads_;
+  detail::owned<detail::map_threads> threads_;
 };
 
 #ifdef GRADUS_COMPILED

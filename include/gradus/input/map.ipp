@@ -222,7 +222,7 @@ void mapped_dataset<Batched>::go_to(const std::vector<std::byte>& at, std::int64
 template <bool Batched>
 void mapped_dataset<Batched>::start() {
   if (threads_ != nullptr) return;
-  threads_ = std::make_unique<detail::map_threads>(
+  threads_ = detail::make_owned<detail::map_threads>(
       [f = f_, spec = spec_](const datum& from, datum& to) { prepare_and_call(f, spec, from, to); }, how_.parallel,
       task_system(how_.driver));
 }

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "../base/deferred.hpp"
 #include "stage.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
@@ -89,7 +90,7 @@ template <class... Parts>
 memory_dataset from_spans(Parts&&... parts) {
   std::vector<named_array> arrays;
   detail::name_arrays(arrays, std::forward<Parts>(parts)...);
-  return memory_dataset(std::span<const named_array>(arrays.data(), arrays.size()));
+  return memory_dataset(detail::const_span(arrays.data(), arrays.size()));
 }
 
 // The components may also be listed in braces: from_spans({{"x", x, {784}}, {"y", y}}).

@@ -1,6 +1,7 @@
 // The bodies of memory.hpp.
 #pragma once
 #include "../base/body.hpp"
+#include "../base/deferred.hpp"
 #include "memory.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
@@ -68,7 +69,7 @@ GRADUS_BODY memory_dataset from_memory(std::initializer_list<named_array> arrays
 GRADUS_BODY memory_dataset from_spans(std::initializer_list<named_values> parts) {
   std::vector<named_array> arrays;
   for (const auto& part : parts) arrays.insert(arrays.end(), part.arrays.begin(), part.arrays.end());
-  return memory_dataset(std::span<const named_array>(arrays.data(), arrays.size()));
+  return memory_dataset(detail::const_span(arrays.data(), arrays.size()));
 }
 
 }  // namespace gradus

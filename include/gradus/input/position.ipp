@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "../base/body.hpp"
+#include "../base/deferred.hpp"
 #include "position.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
@@ -31,7 +32,7 @@ GRADUS_BODY std::span<const std::byte> position_reader::bytes(std::uint64_t n, s
 namespace detail {
 GRADUS_BODY void write_definition(position_writer& to, std::string_view definition) {
   to.number(static_cast<std::int64_t>(definition.size()));
-  to.bytes(std::as_bytes(std::span(definition)));
+  to.bytes(detail::bytes_of(definition));
 }
 
 GRADUS_BODY void check_definition(position_reader& from, std::string_view definition) {

@@ -21,6 +21,8 @@
 #include <utility>
 #include <vector>
 
+#include "../base/deferred.hpp"
+#include "../base/owned.hpp"
 #include "../base/tasks.hpp"
 #include "stage.hpp"
 
@@ -32,7 +34,7 @@ public:
   // Makes room for n batches, or for n elements if the source is not batched.
   prefetched_dataset(Source source, std::int64_t n, const task_system& run = {}) {
     if (n < 1) raise(status::invalid_argument, text("prefetch(", n, "): expected room for at least one"));
-    shop_ = std::make_unique<workshop>(std::move(source), n, run);
+    shop_ = detail::make_owned<workshop>(std::move(source), n, run);
   }
 
   const components& element_spec() const { return shop_->source.element_spec(); }
@@ -74,7 +76,7 @@ public:
   void write(position_writer& to) const {
     to.number(shop_->running() ? shop_->behind : 0);
     if (shop_->running())
-      to.bytes(shop_->position);
+      to.bytes(detail::const_span(shop_->position));
     else
       shop_->source.write(to);
   }
@@ -142,7 +144,7 @@ private:
     void halt() {
       if (!running()) return;
       stop();
-      position_reader from(position, true);
+      position_reader from(detail::const_span(position), true);
       source.read(from);
       pass(behind);
     }
@@ -236,7 +238,7 @@ private:
       try {
 #endif
         if (fixed)
-          p.rows = source.pull(p.arrays, 0, 1);
+          p.rows = source.pull(detail::const_span(p.arrays), 0, 1);
         else
           p.rows = !detail::read_unit(source, p.unit) ? 0 : batched_dataset<Source> ? p.unit.about(0).dims[0] : 1;
         p.position.clear();
@@ -268,7 +270,7 @@ private:
     task_handle thread;
   };
 
-  std::unique_ptr<workshop> shop_;
+  detail::owned<workshop> shop_;
 };
 
 }  // namespace gradus

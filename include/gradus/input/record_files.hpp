@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "../base/owned.hpp"
 #include "../store/crc32c.hpp"
 #include "../store/file_stream.hpp"
 #include "stage.hpp"
@@ -159,7 +160,7 @@ private:
   std::vector<std::string> paths_;
   file_reading how_;
   std::function<std::unique_ptr<file_stream>(const std::string&)> open_;
-  std::unique_ptr<file_stream> in_;  // open at at_, or null
+  detail::owned<file_stream> in_;  // open at at_, or null
   place_in_files at_;
   std::int64_t skipped_ = 0;
 };

@@ -119,7 +119,7 @@ public:
     to.number(again ? 1 : 0);
     if (again) {
       if (drawn_ == 0) return source_.write(to);
-      return to.bytes(begun_);
+      return to.bytes(detail::const_span(begun_));
     }
     to.number(static_cast<std::int64_t>(stream_.next));
     to.number(ended_ ? 1 : 0);

@@ -61,7 +61,7 @@ struct self_attention_options {
 // width]. packed [n, time, 3 width] holds the queries, keys and values of every head side by side, with width / heads
 // numbers to a head, at most 128. The dtype is float32 or float64. There is no second derivative.
 GRADUS_RARE constexpr value self_attention(value packed, const self_attention_options& o = {}) {
-  detail::need_kernels<detail::attention_kernels>();
+  detail::need_kernels<detail::attention_kernels>(GRADUS_WHEN_CALLED(packed));
   const detail::attention_attr a{o.heads, o.causal ? 1 : 0};
   const value weights = packed.g->add_with(cards::attention_weights, {packed}, a);
   return packed.g->add_with(cards::attention_mix, {weights, packed}, a);

@@ -70,7 +70,7 @@ struct cached_attention_options {
 // width, time]: each seat of a predictor has its own, and so has a session. A run raises invalid_argument for a
 // position outside [0, time) and for a batch other than `sequences`. There is no gradient.
 GRADUS_RARE constexpr value cached_attention(value packed, value position, const cached_attention_options& o) {
-  detail::need_kernels<detail::cached_attention_kernels>();
+  detail::need_kernels<detail::cached_attention_kernels>(GRADUS_WHEN_CALLED(packed));
   graph& g = *packed.g;
   const shape s = packed.dims();
   if (s.rank != 3 || s[2] <= 0 || s[2] % 3 != 0 || o.time <= 0 || o.sequences <= 0) {

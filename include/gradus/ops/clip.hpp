@@ -70,9 +70,10 @@ constexpr bool floats(std::string_view name, value t) {
   t.g->refuse(name, ": takes float32 or float64, got ", t.type(), "; use cast");
   return false;
 }
-constexpr int mask_of(std::string_view name, value t, std::span<const int> axes) {
+template <class Axes>
+constexpr int mask_of(std::string_view name, value t, const Axes& axes) {
   const int rank = t.dims().rank;
-  if (axes.empty()) return (1 << rank) - 1;
+  if (axes.size() == 0) return (1 << rank) - 1;
   int mask = 0;
   for (const int a : axes) {
     const int at = a < 0 ? a + rank : a;
@@ -103,6 +104,15 @@ constexpr value over(value a, const norm& n) {
 }
 // Returns the smaller of the two, and NaN if b is NaN. Of equals it returns b, which then has the gradient.
 constexpr value least(value a, value b) { return select(less(a, b), a, b); }
+template <class Axes>
+constexpr value by_norm_over(value t, bound c, const Axes& axes) {
+  if (!floats("clip_by_norm", t) || !fit("clip_by_norm", t, c)) return t;
+  const auto scope = t.g->name_scope("clip_by_norm");
+  const int mask = mask_of("clip_by_norm", t, axes);
+  const value n = root_of(squares_of(t, mask)).root, most = tensor_of(t, c);
+  const value scaled = t * most, divisor = select(greater(most, n), most, n);
+  return scaled / divisor;
+}
 }  // namespace detail
 
 // Returns max(min(t, high), low): low > high gives low everywhere, NaN stays NaN. At a bound the gradient is passed to
@@ -120,16 +130,9 @@ constexpr value by_value(value t, bound low, bound high) {
 // Returns (t c) / max(n, c), where n is the L2 norm over the axes (none given: over all; negative: from the back). n =
 // 0 gives zeros with derivative 1, and NaN if c <= 0; c < 0 changes the signs and makes the norms |c|; an infinite n
 // makes finite elements 0 and infinite ones NaN; a NaN makes all elements of its norm NaN.
-constexpr value by_norm(value t, bound c, std::span<const int> axes) {
-  if (!detail::floats("clip_by_norm", t) || !detail::fit("clip_by_norm", t, c)) return t;
-  const auto scope = t.g->name_scope("clip_by_norm");
-  const int mask = detail::mask_of("clip_by_norm", t, axes);
-  const value n = detail::root_of(detail::squares_of(t, mask)).root, most = detail::tensor_of(t, c);
-  const value scaled = t * most, divisor = select(greater(most, n), most, n);
-  return scaled / divisor;
-}
+constexpr value by_norm(value t, bound c, std::span<const int> axes) { return detail::by_norm_over(t, c, axes); }
 constexpr value by_norm(value t, bound c, std::initializer_list<int> axes = {}) {
-  return by_norm(t, c, std::span<const int>(axes.begin(), axes.size()));
+  return detail::by_norm_over(t, c, axes);
 }
 
 // Returns t c min(N / n, 1 / c), where n is the L2 norm of all N elements: it is divided by N, not by sqrt(N). Where n
@@ -171,7 +174,8 @@ constexpr gradus::detail::seq<gradient_value> gradients_of(std::initializer_list
   return out;
 }
 // Returns the sum of all squares, halved and doubled again as TensorFlow does; 0 of float32 if all are None.
-constexpr value squares_of(std::string_view name, graph& g, std::span<const gradient_value> list) {
+template <class List>
+constexpr value squares_of(std::string_view name, graph& g, const List& list) {
   value sum;
   for (const gradient_value& i : list) {
     if (!i || !floats(name, numbers_of(i))) continue;
@@ -189,8 +193,8 @@ constexpr value global_norm(graph& g, std::span<const gradient_value> list) {
   return detail::root_of(detail::squares_of("global_norm", g, list)).root;
 }
 constexpr value global_norm(graph& g, std::initializer_list<item> list) {
-  const auto all = detail::gradients_of(list);
-  return global_norm(g, std::span<const gradient_value>(all.first, static_cast<std::size_t>(all.count)));
+  const auto scope = g.name_scope("global_norm");
+  return detail::root_of(detail::squares_of("global_norm", g, detail::gradients_of(list))).root;
 }
 
 struct clipped {
@@ -200,31 +204,37 @@ struct clipped {
 // Returns every entry times s = c min(1 / norm, 1 / c). An infinite or NaN norm makes everything NaN; norm 0 leaves
 // everything as it is, and gives NaN if c = 0 too; c < 0 changes nothing. use_norm is a norm that is known already, a
 // scalar.
-constexpr clipped by_global_norm(graph& g, std::span<const gradient_value> list, bound c, value use_norm = {}) {
+constexpr clipped by_global_norm(graph& g, std::span<const gradient_value> list, bound c, value use_norm = {});
+constexpr clipped by_global_norm(graph& g, std::initializer_list<item> list, bound c, value use_norm = {});
+namespace detail {
+template <class List>
+constexpr clipped by_global_norm_of(graph& g, const List& list, bound c, value use_norm) {
   const auto scope = g.name_scope("clip_by_global_norm");
-  detail::norm n{use_norm, use_norm, use_norm};
+  norm n{use_norm, use_norm, use_norm};
   if (!use_norm)
-    n = detail::root_of(detail::squares_of("clip_by_global_norm", g, list));
-  else if (use_norm.dims().rank == 0 && detail::floats("clip_by_global_norm", use_norm))
+    n = root_of(squares_of("clip_by_global_norm", g, list));
+  else if (use_norm.dims().rank == 0 && floats("clip_by_global_norm", use_norm))
     n.some = not_equal(use_norm, g.constant(0, use_norm.type()));
   else
     g.refuse("clip_by_global_norm: use_norm must be a scalar, got ", use_norm.dims());
   clipped out;
   out.norm = n.root;
-  if (n.root.dims().rank != 0 || !detail::fit("clip_by_global_norm", n.root, c)) return out;
+  if (n.root.dims().rank != 0 || !fit("clip_by_global_norm", n.root, c)) return out;
   const dtype type = n.root.type();
-  const value most = detail::tensor_of(n.root, c), one = g.constant(1, type), limit = one / most;
-  const value scale = most * detail::least(limit, detail::over(one, n));
+  const value most = tensor_of(n.root, c), one = g.constant(1, type), limit = one / most;
+  const value scale = most * least(limit, over(one, n));
   const value nothing = n.root - n.root, finite = equal(nothing, g.constant(0, type));  // inf - inf is NaN
   const value factor = select(finite, scale, g.constant(std::numeric_limits<double>::quiet_NaN(), type));
   for (const gradient_value& i : list)
     out.list.push(i ? with_numbers(i, numbers_of(i) * cast(factor, numbers_of(i).type())) : i);
   return out;
 }
-constexpr clipped by_global_norm(graph& g, std::initializer_list<item> list, bound c, value use_norm = {}) {
-  const auto all = detail::gradients_of(list);
-  return by_global_norm(g, std::span<const gradient_value>(all.first, static_cast<std::size_t>(all.count)), c,
-                        use_norm);
+}  // namespace detail
+constexpr clipped by_global_norm(graph& g, std::span<const gradient_value> list, bound c, value use_norm) {
+  return detail::by_global_norm_of(g, list, c, use_norm);
+}
+constexpr clipped by_global_norm(graph& g, std::initializer_list<item> list, bound c, value use_norm) {
+  return detail::by_global_norm_of(g, detail::gradients_of(list), c, use_norm);
 }
 
 // Adaptive gradient clipping (Brock, De, Smith, Simonyan, ICML 2021), as optax.adaptive_grad_clip: returns t times

@@ -157,7 +157,7 @@ constexpr window_attr window_of(const shape& filters, const window_options& o) {
 // Returns [n, oh, ow, out] from images [n, h, w, in] and filters [kh, kw, in, out]. It is a correlation, as everywhere
 // in this field: the filters are not mirrored. The dtype is float32 or float64.
 GRADUS_RARE constexpr value conv2d(value images, value filters, const window_options& o = {}) {
-  detail::need_kernels<detail::convolution_kernels>();
+  detail::need_kernels<detail::convolution_kernels>(GRADUS_WHEN_CALLED(images));
   return images.g->add_with(cards::conv2d, {images, filters}, detail::window_of(filters.dims(), o));
 }
 
@@ -168,7 +168,7 @@ struct pool_options {
 };
 namespace detail {
 GRADUS_RARE constexpr value pool(const card& op, value x, const pool_options& o) {
-  need_kernels<convolution_kernels>();
+  need_kernels<convolution_kernels>(GRADUS_WHEN_CALLED(x));
   const int sh = o.strides.height, sw = o.strides.width, kh = o.pool_size.height, kw = o.pool_size.width;
   return x.g->add_with(op, {x},
                        window_attr{kh, kw, sh != 0 ? sh : kh, sw != 0 ? sw : kw, o.padding == padding::same, 0, 0});
@@ -176,11 +176,11 @@ GRADUS_RARE constexpr value pool(const card& op, value x, const pool_options& o)
 }  // namespace detail
 // Returns the largest number of each window and channel; the gradient goes to the first that is largest.
 GRADUS_RARE constexpr value max_pool(value images, const pool_options& o = {}) {
-  return detail::pool(cards::max_pool, images, o);
+  return detail::pool(cards::max_pool, GRADUS_WHEN_CALLED(images), o);
 }
 // Returns the mean of each window and channel over the places inside the image: padding does not count.
 GRADUS_RARE constexpr value avg_pool(value images, const pool_options& o = {}) {
-  return detail::pool(cards::avg_pool, images, o);
+  return detail::pool(cards::avg_pool, GRADUS_WHEN_CALLED(images), o);
 }
 
 namespace detail {

@@ -81,7 +81,7 @@ inline constexpr card depthwise_conv2d{"DepthwiseConv2dNative", 2, 0, detail::in
 // with groups = channels, whose filters are [channels * multiplier, 1, kh, kw]. It is a correlation, as conv2d is. The
 // dtype is float32 or float64.
 GRADUS_RARE constexpr value depthwise_conv2d(value images, value filters, const window_options& o = {}) {
-  detail::need_kernels<detail::depthwise_kernels>();
+  detail::need_kernels<detail::depthwise_kernels>(GRADUS_WHEN_CALLED(images));
   return images.g->add_with(cards::depthwise_conv2d, {images, filters}, detail::window_of(filters.dims(), o));
 }
 

@@ -136,7 +136,7 @@ GRADUS_RARE constexpr value conv2d(value images, const conv2d_options& o) {
                                    .trainable = o.trainable,
                                    .type = images.type(),
                                    .constraint = o.kernel_constraint});
-  value y = conv2d(images, kernel, {.strides = o.strides, .padding = o.padding});
+  value y = conv2d(GRADUS_WHEN_CALLED(images), kernel, {.strides = o.strides, .padding = o.padding});
   if (o.use_bias)
     y = y + g.variable("bias", {o.filters},
                        {.init = o.bias_initializer,
@@ -180,7 +180,7 @@ GRADUS_RARE constexpr value depthwise_conv2d(value images, const depthwise_conv2
                                    .trainable = o.trainable,
                                    .type = images.type(),
                                    .constraint = o.depthwise_constraint});
-  value y = depthwise_conv2d(images, kernel, {.strides = o.strides, .padding = o.padding});
+  value y = depthwise_conv2d(GRADUS_WHEN_CALLED(images), kernel, {.strides = o.strides, .padding = o.padding});
   if (o.use_bias)
     y = y + g.variable("bias", {y.dims().back()},
                        {.init = o.bias_initializer,
@@ -246,7 +246,7 @@ GRADUS_RARE constexpr value layer_norm(value x, const layer_norm_options& o = {}
   value gamma, beta;
   if (o.scale) gamma = g.variable("gamma", {width}, {.init = ones, .type = x.type()});
   if (o.center) beta = g.variable("beta", {width}, {.init = zeros, .type = x.type()});
-  return normalize_rows(x, o.epsilon, o.scale ? &gamma : nullptr, o.center ? &beta : nullptr);
+  return normalize_rows(GRADUS_WHEN_CALLED(x), o.epsilon, o.scale ? &gamma : nullptr, o.center ? &beta : nullptr);
 }
 
 struct batch_norm_options {
@@ -328,11 +328,11 @@ GRADUS_RARE constexpr value multi_head_attention(value x, const attention_option
   if (o.position) {
     if (!o.causal)
       g.refuse("multi_head_attention \"", o.name, "\": a position sees those before it; leave .causal true");
-    return project(cached_attention(packed, o.position,
+    return project(cached_attention(GRADUS_WHEN_CALLED(packed), o.position,
                                     {.heads = o.heads, .time = o.time, .sequences = o.sequences, .name = "cache"}));
   }
   if (o.dropout_rate == 0 && each <= detail::max_head_width)
-    return project(self_attention(packed, {.heads = o.heads, .causal = o.causal}));
+    return project(self_attention(GRADUS_WHEN_CALLED(packed), {.heads = o.heads, .causal = o.causal}));
   const auto [q, k, v] = split<3>(packed, -1);
   const value queries = by_head(q), keys = by_head(k), values = by_head(v);
   value scores = matmul(queries, keys, {.transpose_b = true}) * (1 / detail::root(each));

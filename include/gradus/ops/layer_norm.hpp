@@ -63,7 +63,7 @@ inline constexpr card layer_norm{
 // second derivative.
 GRADUS_RARE constexpr value normalize_rows(value x, double epsilon, const value* gamma = nullptr,
                                            const value* beta = nullptr) {
-  detail::need_kernels<detail::layer_norm_kernels>();
+  detail::need_kernels<detail::layer_norm_kernels>(GRADUS_WHEN_CALLED(x));
   value operands[3] = {x};
   int count = 1;
   if (gamma != nullptr) operands[count++] = *gamma;

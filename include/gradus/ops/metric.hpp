@@ -221,8 +221,7 @@ constexpr confusion confuse(value labels, value predictions, value thresholds, c
   return c;
 }
 constexpr value column_of(graph& g, const gradus::detail::seq<double>& numbers, dtype type) {
-  return g.constant(std::span<const double>(numbers.first, static_cast<std::size_t>(numbers.count)), {numbers.count},
-                    type);
+  return g.constant(numbers.first, static_cast<std::size_t>(numbers.count), {numbers.count}, type);
 }
 constexpr metric at_thresholds(std::string_view name, value labels, value predictions,
                                const metrics::thresholds& thresholds, const options& o, bool recall) {

@@ -2,10 +2,11 @@
 // hold any op, but a program that never calls `conv2d` need not compile the kernels of convolutions: together these
 // groups are as much code as all other kernels.
 //
-// A function that adds an op of a group is GRADUS_RARE and calls `need_kernels` for it. Where the function is compiled
-// for use while the program runs, the group's kernels are compiled as well (cpu/device.hpp), and the call shows them
-// to the interpreter. A call that a constant expression evaluates does nothing: a compiled model has its own kernels.
-// Programs that link gradus::compiled, or that define GRADUS_EXTERN_KERNELS, have all kernels in one place.
+// A function that adds an op of a group is GRADUS_RARE and calls `need_kernels(GRADUS_WHEN_CALLED(x))` for it. Where
+// the function is compiled for use while the program runs, the group's kernels are compiled as well (cpu/device.hpp),
+// and the call shows them to the interpreter. A call that a constant expression evaluates does nothing: a compiled
+// model has its own kernels. Programs that link gradus::compiled, or that define GRADUS_EXTERN_KERNELS, have all
+// kernels in one place.
 #pragma once
 #include "../base/build.hpp"
 
@@ -49,6 +50,10 @@ constexpr void need_kernels() {
 #if GRADUS_KERNELS_BY_USE
   if (!std::is_constant_evaluated()) show_kernels_if_any<Group>();
 #endif
+}
+template <class Group, class T>
+constexpr void need_kernels(const T& /*operand*/) {
+  need_kernels<Group>();
 }
 
 }  // namespace gradus::inline GRADUS_BUILD::detail

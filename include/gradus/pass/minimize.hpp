@@ -188,16 +188,16 @@ constexpr graph minimize(const graph_parts& p, const minimize_options& o) {
     g.refuse("the model has no trainable variables");
     return g;
   }
-  const value y{&g, loss};
+  const value y{&g, loss}, *const first_variable = variables.first;
   gradients_options options;
   options.gate_gradients = o.gate == gating::op;
   value scale;
   if (o.scales_loss) {
     scale = g.add_with(cards::loss_scale, {}, detail::loss_scale_attr{static_cast<int>(y.type())});
-    options.grad_ys = std::span(&scale, 1);
+    options.grad_ys = std::span<const value>(&std::as_const(scale), 1);
   }
-  detail::differentiation d(
-      g, std::span(&y, 1), std::span<const value>(variables.first, static_cast<std::size_t>(variables.count)), options);
+  detail::differentiation d(g, std::span<const value>(&y, 1),
+                            std::span<const value>(first_variable, static_cast<std::size_t>(variables.count)), options);
   detail::seq<gradient_value> grads;
   detail::seq<value> norm_of;
   bool any = false;

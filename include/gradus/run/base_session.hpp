@@ -30,26 +30,17 @@ public:
   // Gives every variable that has no value its first one, and the optimizers' variables theirs. First values that are
   // computed (variable_from) come after the drawn ones, each when its inputs have values; they may take feeds. Raises
   // failed_precondition for values that need each other, and what runs raise.
-  void initialize(std::uint64_t seed = 0, std::initializer_list<feed> feeds = {}) {
-    initialize(seed, std::span<const feed>(feeds.begin(), feeds.size()));
-  }
+  void initialize(std::uint64_t seed = 0, std::initializer_list<feed> feeds = {});
   void initialize(std::uint64_t seed, std::span<const feed> feeds);
   // Returns a variable's memory for reading, while no run writes it. A variable that has no value yet holds zeros and
   // stays without a value. Raises not_found.
-  const_tensor_view variable(std::string_view name) {
-    look({&name, 1});
-    catch_up(name);
-    return core_.variable(name).view();
-  }
+  const_tensor_view variable(std::string_view name);
   // Returns the same memory for writing, while no run reads or writes it. The variable counts as initialized from now
   // on, so write all of it.
   tensor_view mutable_variable(std::string_view name);
   // Returns whether it has a value: from initialize, mutable_variable, an `assign` that ran, or a restore. Raises
   // not_found.
-  bool is_variable_initialized(std::string_view name) const {
-    look({&name, 1});
-    return core_.variable(name).initialized;
-  }
+  bool is_variable_initialized(std::string_view name) const;
   // Returns the names of the variables that have no value, in the order of the graph. As
   // tf.report_uninitialized_variables.
   std::vector<std::string> report_uninitialized_variables() const;
@@ -60,17 +51,10 @@ public:
   // failed_precondition, or cancelled if that happens while the run waits; both become aborted if the session's
   // variables were taken away with it.
   run_results run(std::initializer_list<fetch> fetches, std::initializer_list<feed> feeds = {},
-                  const run_options& o = {}, run_metadata* meta = nullptr) {
-    return run(std::span<const fetch>(fetches.begin(), fetches.size()),
-               std::span<const feed>(feeds.begin(), feeds.size()), o, meta);
-  }
+                  const run_options& o = {}, run_metadata* meta = nullptr);
   run_result run(const fetch& f, std::initializer_list<feed> feeds = {}, const run_options& o = {},
-                 run_metadata* meta = nullptr) {
-    return run(f, std::span<const feed>(feeds.begin(), feeds.size()), o, meta);
-  }
-  run_result run(const fetch& f, std::span<const feed> feeds, const run_options& o = {}, run_metadata* meta = nullptr) {
-    return run_result(lease_of(std::span<const fetch>(&f, 1), feeds, o, meta));
-  }
+                 run_metadata* meta = nullptr);
+  run_result run(const fetch& f, std::span<const feed> feeds, const run_options& o = {}, run_metadata* meta = nullptr);
   run_results run(std::span<const fetch> fetches, std::span<const feed> feeds = {}, const run_options& o = {},
                   run_metadata* meta = nullptr) {
     return run_results(lease_of(fetches, feeds, o, meta));
@@ -79,12 +63,7 @@ public:
   // Lists everything that a resumed session needs: its variables except the local ones, among them an optimizer's slots
   // and state and the random stream's seed and position, and which of them have no value. A restore sets all of that
   // again. Save and restore while no run writes.
-  void remembers(state_list& list) {
-    look({});
-    will_change();
-    core_.remembers(list);
-    if (state_mirror* m = mirror()) list.mirrored_by(*m);
-  }
+  void remembers(state_list& list);
 
   // While the returned object lives, no run is between its first kernel and its last, in any session that shares these
   // resources. Code that saves, restores or reads variables while other threads run holds it; its own thread must not
@@ -110,7 +89,7 @@ public:
   }
   // Returns whether the number of this task's batches in the updates follows from the steps, as in a synchronous run
   // without backups.
-  bool counts_batches() const { return core_.shared() != nullptr && core_.shared()->batches_since(0).has_value(); }
+  bool counts_batches() const;
   // Enters the cluster, and returns how many batches of this task are in the updates behind `step`: a task that was
   // started again, and whose input stands where it was at that step, skips as many. Returns 0 if counts_batches() is
   // false.
@@ -164,7 +143,7 @@ protected:
   // Returns what brings the memory of the variables up to date; null where it is the variables.
   virtual state_mirror* mirror() { return core_.shared() != nullptr ? &gathered_ : nullptr; }
   virtual void close_elsewhere() {}
-  std::span<detail::resource_variable* const> variables() const { return core_.variables(); }
+  const std::vector<detail::resource_variable*>& variables() const { return core_.variables(); }
   // Returns the node that a fetch or a feed names. Raises not_found or invalid_argument.
   int node_of(const fetch& f) const { return core_.id_of(f.g, f.id, f.name); }
   int node_of(const feed& f) const { return core_.id_of(f.g, f.id, f.name); }
@@ -224,8 +203,8 @@ private:
   void run_before(const detail::prepared_run& p, detail::run_memory& m, std::span<const feed> feeds,
                   const blocking_options& wait);
   void run_after(const detail::prepared_run& p, detail::run_memory& m, const blocking_options& wait);
-  void start_all(std::span<detail::resource_variable* const> among, bool again, std::uint64_t seed, bool keeps_streams,
-                 std::span<const feed> feeds);
+  void start_all(const std::vector<detail::resource_variable*>& among, bool again, std::uint64_t seed,
+                 bool keeps_streams, std::span<const feed> feeds);
   void start_computed(std::vector<int> variables, std::span<const feed> feeds);
 };
 

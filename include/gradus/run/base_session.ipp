@@ -1,6 +1,7 @@
 // The bodies of base_session.hpp.
 #pragma once
 #include "../base/body.hpp"
+#include "../base/deferred.hpp"
 #include "../ops/state.hpp"
 #include "base_session.hpp"
 
@@ -14,6 +15,22 @@ GRADUS_BODY base_session::~base_session() {
   if (shared_ != nullptr) shared_->leave(end_);
 }
 
+// --- runs
+
+GRADUS_BODY run_results base_session::run(std::initializer_list<fetch> fetches, std::initializer_list<feed> feeds,
+                                          const run_options& o, run_metadata* meta) {
+  return run_results(lease_of(std::span<const fetch>(fetches.begin(), fetches.size()),
+                              std::span<const feed>(feeds.begin(), feeds.size()), o, meta));
+}
+GRADUS_BODY run_result base_session::run(const fetch& f, std::initializer_list<feed> feeds, const run_options& o,
+                                         run_metadata* meta) {
+  return run(f, std::span<const feed>(feeds.begin(), feeds.size()), o, meta);
+}
+GRADUS_BODY run_result base_session::run(const fetch& f, std::span<const feed> feeds, const run_options& o,
+                                         run_metadata* meta) {
+  return run_result(lease_of(std::span<const fetch>(&f, 1), feeds, o, meta));
+}
+
 // --- variables
 
 GRADUS_BODY tensor_view base_session::mutable_variable(std::string_view name) {
@@ -25,6 +42,28 @@ GRADUS_BODY tensor_view base_session::mutable_variable(std::string_view name) {
   return v.view();
 }
 
+GRADUS_BODY const_tensor_view base_session::variable(std::string_view name) {
+  look({&name, 1});
+  catch_up(name);
+  return core_.variable(name).view();
+}
+
+GRADUS_BODY bool base_session::is_variable_initialized(std::string_view name) const {
+  look({&name, 1});
+  return core_.variable(name).initialized;
+}
+
+GRADUS_BODY void base_session::remembers(state_list& list) {
+  look({});
+  will_change();
+  core_.remembers(list);
+  if (state_mirror* m = mirror()) list.mirrored_by(*m);
+}
+
+GRADUS_BODY bool base_session::counts_batches() const {
+  return core_.shared() != nullptr && core_.shared()->batches_since(0).has_value();
+}
+
 GRADUS_BODY std::vector<std::string> base_session::report_uninitialized_variables() const {
   look({});
   const detail::run_order::turn here(resources().order(), resources().order().alone());
@@ -34,6 +73,9 @@ GRADUS_BODY std::vector<std::string> base_session::report_uninitialized_variable
   return names;
 }
 
+GRADUS_BODY void base_session::initialize(std::uint64_t seed, std::initializer_list<feed> feeds) {
+  initialize(seed, std::span<const feed>(feeds.begin(), feeds.size()));
+}
 GRADUS_BODY void base_session::initialize(std::uint64_t seed, std::span<const feed> feeds) {
   seed_ = seed;
   start_variables(seed, feeds);
@@ -43,10 +85,10 @@ GRADUS_BODY void base_session::initialize_again(std::span<const int> variables, 
                                                 std::span<const feed> feeds) {
   std::vector<detail::resource_variable*> among;
   for (const int id : variables) among.push_back(&variable_at(id));
-  start_all({among.data(), among.size()}, true, seed != nullptr ? *seed : seed_.load(), seed == nullptr, feeds);
+  start_all(among, true, seed != nullptr ? *seed : seed_.load(), seed == nullptr, feeds);
 }
 
-GRADUS_BODY void base_session::start_all(std::span<detail::resource_variable* const> among, bool again,
+GRADUS_BODY void base_session::start_all(const std::vector<detail::resource_variable*>& among, bool again,
                                          std::uint64_t seed, bool keeps_streams, std::span<const feed> feeds) {
   const auto is_of_streams = [&](const detail::resource_variable& v) {
     return &v == core_.random_step() || v.name == "random_seed";
@@ -148,7 +190,7 @@ GRADUS_BODY void base_session::own_calls::operator()(const bound_call& c) const 
   for (std::size_t i = 0; i < count; ++i) operands[i] = m_->machine.view(v.edges[n.first + static_cast<int>(i)]);
   session_call call{*s_,
                     {v.ints + n.attr, static_cast<std::size_t>(n.attrs)},
-                    std::span<const const_tensor_view>(operands.data(), count),
+                    detail::const_span(operands.data(), count),
                     m_->machine.view(c.node),
                     {},
                     no_limit,

@@ -9,13 +9,13 @@
 #include <utility>
 #if defined(__STDCPP_THREADS__)  // bare metal has no threads, and only `serial`
 #include <atomic>
-#include <memory>
 #include <optional>
 #include <vector>
 #if defined(__cpp_exceptions)
 #include <exception>
 #endif
 
+#include "../base/owned.hpp"
 #include "measured_worth.hpp"
 #include "pool.hpp"
 #include "schedule.hpp"
@@ -126,7 +126,7 @@ private:
     const void* calls;
     unsigned size_class;
     schedule plan;
-    std::unique_ptr<progress[]> done;  // of each thread: finished tasks, in all rounds so far
+    detail::owned_array<progress> done;  // of each thread: finished tasks, in all rounds so far
     std::uint32_t round = 0;
     measured_worth worth;
   };
@@ -138,7 +138,7 @@ private:
   const void* last_calls_ = nullptr;  // the members that a small model reads in every step are placed together
   std::int64_t last_batch_ = -1;
   prepared* last_ = nullptr;
-  std::vector<std::unique_ptr<prepared>> prepared_;
+  std::vector<owned<prepared>> prepared_;
   std::atomic<bool> failed_{false};
   std::atomic_flag claimed_;  // where a processor swaps only words, a bool would need a library (RISC-V with g++ 12)
 #if defined(__cpp_exceptions)
@@ -179,9 +179,9 @@ private:
       else
         return false;
     };
-    prepared_.push_back(std::make_unique<prepared>(prepared{
+    prepared_.push_back(make_owned<prepared>(prepared{
         calls, size_class, schedule(m.what(), m.batch_size(), size_, division_, divides),
-        std::make_unique<progress[]>(static_cast<std::size_t>(size_)), 0, measured_worth(division_.worth < 1)}));
+        detail::owned_array<progress>(static_cast<std::size_t>(size_)), 0, measured_worth(division_.worth < 1)}));
     return *prepared_.back();
   }
 

@@ -19,17 +19,17 @@ GRADUS_BODY const_tensor_view master_weights::widened(const const_tensor_view& g
 GRADUS_BODY void master_weights::refresh(std::size_t first, std::size_t count) {
   const float* const from = reinterpret_cast<const float*>(values_.data()) + first;
   if (array_.type == bfloat16)
-    detail::round_each(from, array_.mutable_as<bfloat>().data() + first, count);
+    detail::round_each(from, reinterpret_cast<bfloat*>(array_.mutable_data()) + first, count);
   else if (array_.type == float16)
-    detail::round_each(from, array_.mutable_as<half>().data() + first, count);
+    detail::round_each(from, reinterpret_cast<half*>(array_.mutable_data()) + first, count);
 }
 
 GRADUS_BODY void master_weights::widen(const const_tensor_view& from, aligned_buffer& to) {
   float* const p = reinterpret_cast<float*>(to.data());
   if (from.type == bfloat16)
-    detail::widen_each(from.as<bfloat>().data(), p, from.size());
+    detail::widen_each(from.data_as<bfloat>(), p, from.size());
   else
-    detail::widen_each(from.as<half>().data(), p, from.size());
+    detail::widen_each(from.data_as<half>(), p, from.size());
 }
 
 }  // namespace gradus

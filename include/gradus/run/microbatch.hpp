@@ -64,7 +64,7 @@ public:
   void average_outputs(step_machine& train) { average_outputs(train, cut_.parts); }
   void average_outputs(step_machine& train, std::int64_t of);
   // Returns the sums of the outputs that are averaged. For a batch that is not cut, call take_outputs first.
-  std::span<double> outputs() { return {outputs_.data(), outputs_.size()}; }
+  std::span<double> outputs();
   void take_outputs(step_machine& train);
   // `of` is the number of parts that a dense gradient of this type was summed over.
   static void divide_gradient(dtype type, std::byte* values, std::size_t n, std::int64_t of);

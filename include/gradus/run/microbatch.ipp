@@ -21,6 +21,8 @@ GRADUS_BODY void microbatch::check_shared(std::int64_t processes) const {
 
 namespace gradus::inline GRADUS_BUILD::detail {
 
+GRADUS_BODY std::span<double> part_sums::outputs() { return {outputs_.data(), outputs_.size()}; }
+
 GRADUS_BODY void part_sums::prepare(step_machine& train, const variable_arena& variables, const microbatch& cut) {
   cut_ = cut;
   const runnable& r = train.what();

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "../base/owned.hpp"
 #include "freeze.hpp"
 #include "machine.hpp"
 
@@ -141,7 +142,7 @@ protected:
 
 private:
   struct parts;
-  std::unique_ptr<parts> parts_;
+  owned<parts> parts_;
 };
 }  // namespace detail
 
@@ -150,7 +151,7 @@ template <class Device, class UserOps>
 class interpreted_graph : public detail::planned_graph {
 public:
   interpreted_graph(graph built, const build_options& o)
-      : planned_graph(std::move(built), o), steps_(std::make_unique<steps[]>(static_cast<std::size_t>(signatures()))) {
+      : planned_graph(std::move(built), o), steps_(static_cast<std::size_t>(signatures())) {
     for (int i = 0; i < signatures(); ++i) {
       const detail::signature& s = signature_at(i);
       using registry = typename Device::template registry<UserOps>;
@@ -169,7 +170,7 @@ public:
 
 private:
   using steps = std::array<typename Device::step_function, max_steps>;
-  std::unique_ptr<steps[]> steps_;
+  detail::owned_array<steps> steps_;
 };
 
 // A model that the program builds: sizes may come from a file, and the function may capture.

@@ -17,17 +17,17 @@ struct planned_graph::parts {
       : built(std::move(g)), ready(run_passes(built, o)), plan(detail::plan(parts_of(ready), o.reuse)) {
     const auto n = static_cast<std::size_t>(plan.signatures.count);
     kernels.resize(n), details.resize(n);
-    divides = std::make_unique<bool[]>(n);
+    divides = owned_array<bool>(n);
   }
   graph built, ready;
   program plan;
   std::vector<kernel_function> kernels;
   std::vector<kernel_details> details;
-  std::unique_ptr<bool[]> divides;
+  owned_array<bool> divides;
 };
 
 GRADUS_BODY planned_graph::planned_graph(graph built, const build_options& o)
-    : parts_(std::make_unique<parts>(std::move(built), o)) {}
+    : parts_(make_owned<parts>(std::move(built), o)) {}
 GRADUS_BODY planned_graph::~planned_graph() = default;
 
 GRADUS_BODY runnable planned_graph::get() const {

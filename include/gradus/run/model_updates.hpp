@@ -7,6 +7,7 @@
 #include <climits>
 #include <vector>
 
+#include "../base/deferred.hpp"
 #include "../pass/minimize.hpp"
 #include "machine.hpp"
 #include "mirrors.hpp"
@@ -54,9 +55,9 @@ public:
     });
   }
   void prepare() {  // is called once `train` is connected
-    if constexpr (Model::may_be_sparse()) chains_.resize(variables.size()), ahead_.find(train.what());
+    if constexpr (Model::may_be_sparse()) resize_to(chains_, variables.size()), ahead_.find(train.what());
     const graph_view& v = train.what().graph.view;
-    variable_at_.resize(static_cast<std::size_t>(v.size));
+    resize_to(variable_at_, static_cast<std::size_t>(v.size));
     for (int i = 0; i < v.size; ++i)
       if (v.nodes[i].op == &cards::apply)
         variable_at_[static_cast<std::size_t>(i)] =
@@ -169,8 +170,9 @@ public:
     for (int i = 0; i < v.size; ++i) {
       if (!session_calls::divides(v.nodes[i])) continue;
       const std::size_t at = variable_at_[static_cast<std::size_t>(i)], bytes = variables.info(at).bytes;
-      out.push_back({variables.value(at), bytes});
-      for (std::size_t k = 0; k < Optimizer::mirror_count; ++k) out.push_back({variables.mirror(k, at), bytes});
+      append_to(out, std::span<const std::byte>(variables.value(at), bytes));
+      for (std::size_t k = 0; k < Optimizer::mirror_count; ++k)
+        append_to(out, std::span<const std::byte>(variables.mirror(k, at), bytes));
     }
     return out;
   }
@@ -282,7 +284,7 @@ private:
   }
   // Makes room for the largest update, or for each where they run at the same time.
   void prepare_work() {
-    work_.resize(Executor::concurrent ? variables.size() : 1);
+    resize_to(work_, Executor::concurrent ? variables.size() : 1);
     mirrors_.resize(variables.size());
     for (std::size_t i = 0; i < variables.size(); ++i) {
       if (!variables.info(i).trainable) continue;
@@ -298,7 +300,7 @@ private:
   void join_updates() {
     const runnable& r = train.what();
     const auto calls = static_cast<std::size_t>(r.program.call_count);
-    joined_.resize(calls);
+    resize_to(joined_, calls);
     std::size_t first = calls, theta_end = 0, grad_end = 0;  // calls: none
     for (std::size_t i = 0; i < calls; ++i) {
       const node& n = r.at(r.program.calls[i].node);
@@ -373,10 +375,13 @@ private:
     const auto& [rows, values] = rows_of(train, given_, apply);
     auto& chains = chains_[variable_of(apply)];
     // This grows when a batch is larger than any before.
-    if (const std::size_t n = Device::row_scratch(rows.size()); chains.size() < n) chains.resize(n);
-    const gradient_view<T> g{
-        reinterpret_cast<const T*>(values.data), values.size(), rows.data, rows.type == int64, rows.size(),
-        std::span<std::int32_t>(chains)};
+    if (const std::size_t n = Device::row_scratch(rows.size()); chains.size() < n) resize_to(chains, n);
+    const gradient_view<T> g{reinterpret_cast<const T*>(values.data),
+                             values.size(),
+                             rows.data,
+                             rows.type == int64,
+                             rows.size(),
+                             std::span<std::int32_t>(chains.data(), chains.size())};
     g.with_rows([&](const auto* listed) { Device::check_rows(listed, g.row_count, row_count(apply)); });
     return g;
   }

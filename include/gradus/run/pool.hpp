@@ -7,12 +7,12 @@
 #include <atomic>
 #include <concepts>
 #include <cstdint>
-#include <memory>
 #include <thread>
 #include <type_traits>
 #include <vector>
 
 #include "../base/error.hpp"
+#include "../base/owned.hpp"
 #include "../base/thread.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
@@ -120,7 +120,7 @@ private:
   void (*call_)(void*, int) = nullptr;
   // That of thread 0, the caller, counts the rounds that have started. All are apart from the pool, whose owner then
   // needs no more than the alignment of a pointer (g++ 12 does not align the frames of coroutines).
-  std::unique_ptr<detail::progress[]> finished_;
+  detail::owned_array<detail::progress> finished_;
   std::vector<detail::joining_thread> workers_;  // the last member: joined before the members that they read go
 
   static int checked(int size);

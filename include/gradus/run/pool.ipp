@@ -8,7 +8,7 @@ namespace gradus::inline GRADUS_BUILD {
 
 GRADUS_BODY worker_pool::worker_pool(int size, const waiting& w) : size_(checked(size)), wait_(w) {
   crowded_ = detail::is_crowded(static_cast<std::size_t>(size));
-  finished_ = std::make_unique<detail::progress[]>(static_cast<std::size_t>(size));
+  finished_ = detail::owned_array<detail::progress>(static_cast<std::size_t>(size));
   workers_.reserve(static_cast<std::size_t>(size) - 1);
   // If a thread or memory is missing, the threads that have begun are waiting for work, and would be waited for.
   struct until_all_began {

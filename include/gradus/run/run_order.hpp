@@ -23,6 +23,7 @@
 #include <mutex>
 #include <vector>
 
+#include "../base/owned.hpp"
 #include "../base/tasks.hpp"
 #include "../base/thread_slot.hpp"
 
@@ -71,8 +72,8 @@ private:
 
   std::mutex mutex_;
   task_condition changed_;
-  std::vector<std::unique_ptr<kind>> kinds_;  // under the mutex
-  kind* alone_;                               // the first of them; it may be read while others are added
+  std::vector<owned<kind>> kinds_;  // under the mutex
+  kind* alone_;                     // the first of them; it may be read while others are added
   waiter *first_ = nullptr, *last_ = nullptr;
 };
 

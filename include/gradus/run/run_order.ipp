@@ -47,8 +47,7 @@ struct run_order::waiter {
 };
 
 GRADUS_BODY run_order::run_order(const task_system& t) : changed_(t) {
-  kinds_.push_back(
-      std::make_unique<kind>(footprint{}, true));  // alone: it and every kind that is added exclude each other
+  kinds_.push_back(make_owned<kind>(footprint{}, true));  // alone: it and every kind that is added exclude each other
   alone_ = kinds_[0].get();
   alone_->excludes.push_back(alone_);
 }
@@ -62,7 +61,7 @@ GRADUS_BODY run_order::kind& run_order::add(footprint of) {
   const std::lock_guard lock(mutex_);
   for (std::size_t k = 1; k < kinds_.size(); ++k)
     if (kinds_[k]->touches == of) return *kinds_[k];
-  auto made = std::make_unique<kind>(std::move(of));
+  auto made = make_owned<kind>(std::move(of));
   for (std::size_t i = 0; i < kinds_.size(); ++i) {
     kind* const k = kinds_[i].get();
     if (i != 0 && !k->clashes_with(made->touches)) continue;

@@ -92,11 +92,12 @@ public:
   // Takes the first n of them.
   run_results(run_results&& all, std::size_t n) : run_results(std::move(all.lease_), n) {}
 
-  std::size_t size() const { return views().size(); }
-  const const_tensor_view& operator[](std::size_t i) const& { return views()[i]; }
-  run_result operator[](std::size_t i) &&;        // it holds the memory of all
-  auto begin() const { return views().begin(); }  // with end(), this makes it a std::span<const const_tensor_view>, too
-  auto end() const { return views().end(); }
+  std::size_t size() const { return size_; }
+  const const_tensor_view& operator[](std::size_t i) const& { return lease_->results[i]; }
+  run_result operator[](std::size_t i) &&;  // it holds the memory of all
+  // With end(), this makes it a std::span<const const_tensor_view>, too.
+  const const_tensor_view* begin() const { return lease_->results.data(); }
+  const const_tensor_view* end() const { return begin() + size_; }
 
 private:
   friend class run_result;
@@ -104,7 +105,6 @@ private:
   std::size_t size_ = 0;
 
   run_results(detail::run_lease lease, std::size_t n) : lease_(std::move(lease)), size_(n) {}
-  std::span<const const_tensor_view> views() const { return {lease_->results.data(), size_}; }
 };
 
 // The numbers of a run's result, a span. It holds the result, so that the memory is its own as long as it lives.
@@ -135,7 +135,7 @@ public:
   explicit run_result(detail::run_lease lease) : const_tensor_view(lease->results[0]), lease_(std::move(lease)) {}
   // Takes one of several, the first.
   explicit run_result(run_results&& all, std::size_t i = 0)
-      : const_tensor_view(all.views()[i]), lease_(std::move(all.lease_)) {}
+      : const_tensor_view(all.begin()[i]), lease_(std::move(all.lease_)) {}
 
 private:
   detail::run_lease lease_;

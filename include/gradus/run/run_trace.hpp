@@ -3,8 +3,7 @@
 #pragma once
 #include "../base/build.hpp"
 
-#include <memory>
-
+#include "../base/owned.hpp"
 #include "machine.hpp"
 #include "run_options.hpp"
 
@@ -24,7 +23,7 @@ public:
 
 private:
   struct measured;
-  std::unique_ptr<measured> measured_;
+  owned<measured> measured_;
 };
 
 }  // namespace gradus::detail

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "../base/owned.hpp"
 #include "feed.hpp"
 #include "frozen_record.hpp"
 #include "graph_update.hpp"
@@ -74,10 +75,10 @@ private:
   };
   std::array<place, thread_slots> idle_;
   std::mutex mutex_;
-  std::vector<std::unique_ptr<run_memory>> all_;
+  std::vector<owned<run_memory>> all_;
   run_memory* more_idle_ = nullptr;  // memory for which there was no place
 
-  std::unique_ptr<run_memory> make();
+  owned<run_memory> make();
 };
 
 class session_core {
@@ -86,7 +87,7 @@ public:
 
   graph& of() const { return *g_; }
   session_resources& box() const { return *box_; }
-  std::span<resource_variable* const> variables() const { return {variables_.data(), variables_.size()}; }
+  const std::vector<resource_variable*>& variables() const { return variables_; }
   resource_variable& variable(std::string_view name) const;  // error: not_found
   resource_variable* random_step() const { return random_step_; }
 
@@ -98,9 +99,9 @@ public:
   shared_update* shared() const { return shared_; }  // null: there is none
   // Calls start(v) for each variable that has no value, unless an optimizer gives it one or it is computed. It must run
   // in a turn of the kind `alone`.
-  void start_drawn(std::span<resource_variable* const> among, const std::function<void(resource_variable&)>& start);
+  void start_drawn(const std::vector<resource_variable*>& among, const std::function<void(resource_variable&)>& start);
   // Lets optimizers start their variables that have no value. It must run in a turn of the kind `alone`.
-  void start_updates(std::span<resource_variable* const> among);
+  void start_updates(const std::vector<resource_variable*>& among);
 
   // Returns the prepared run of these fetches, or null if there is none yet.
   prepared_run* prepared_for(std::span<const fetch> fetches);
@@ -122,7 +123,7 @@ public:
 
 private:
   graph* g_;
-  std::unique_ptr<session_resources> own_;
+  owned<session_resources> own_;
   session_resources* box_;
   std::vector<resource_variable*> variables_;
   resource_variable* random_step_ = nullptr;
@@ -131,7 +132,7 @@ private:
   variables_without_value without_value_{variables_};
   frozen_record frozen_;
   std::mutex building_;
-  std::vector<std::unique_ptr<prepared_run>> prepared_;
+  std::vector<owned<prepared_run>> prepared_;
   std::atomic<prepared_run*> first_prepared_{nullptr};  // the newest; the list behind it does not change
 
   resource_variable* find(std::string_view name) const;
@@ -141,7 +142,7 @@ private:
   void check_updates(const runnable& r, bool concurrent) const;
   // Finds the ops that the session runs by itself; adds their operands to the outputs of the part.
   void take_own_ops(prepared_run& p, graph& part) const;
-  std::unique_ptr<prepared_run> made_for(std::span<const fetch> fetches, bool concurrent, const builder& build) const;
+  owned<prepared_run> made_for(std::span<const fetch> fetches, bool concurrent, const builder& build) const;
 };
 }  // namespace detail
 

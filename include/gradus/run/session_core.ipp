@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "../base/body.hpp"
+#include "../base/deferred.hpp"
 #include "../ops/state.hpp"
 #include "session_core.hpp"
 
@@ -63,8 +64,8 @@ GRADUS_BODY void prepared_run::take_back(run_memory& m) {
   more_idle_ = &m;
 }
 
-GRADUS_BODY std::unique_ptr<run_memory> prepared_run::make() {
-  auto m = std::make_unique<run_memory>();
+GRADUS_BODY owned<run_memory> prepared_run::make() {
+  auto m = make_owned<run_memory>();
   m->machine.connect(
       what,
       [&](int k) {
@@ -94,9 +95,7 @@ GRADUS_BODY bool prepared_run::is_of_a_variable(const const_tensor_view& data) c
 // --- variables
 
 GRADUS_BODY session_core::session_core(graph& g, session_resources* shared)
-    : g_(&g),
-      own_(shared == nullptr ? std::make_unique<session_resources>() : nullptr),
-      box_(shared ? shared : own_.get()) {
+    : g_(&g), own_(shared == nullptr ? make_owned<session_resources>() : nullptr), box_(shared ? shared : own_.get()) {
   for (int i = 0; i < g.nodes.count; ++i) {
     const node& n = g.nodes[i];
     if (n.op != &variable_card) continue;
@@ -146,7 +145,7 @@ GRADUS_BODY void session_core::find_shared() {
           "multi{} of several");
 }
 
-GRADUS_BODY void session_core::start_drawn(std::span<resource_variable* const> among,
+GRADUS_BODY void session_core::start_drawn(const std::vector<resource_variable*>& among,
                                            const std::function<void(resource_variable&)>& start) {
   const auto is_theirs = [&](const resource_variable& v) {
     for (const auto& u : updates_)
@@ -161,7 +160,7 @@ GRADUS_BODY void session_core::start_drawn(std::span<resource_variable* const> a
   }
 }
 
-GRADUS_BODY void session_core::start_updates(std::span<resource_variable* const> among) {
+GRADUS_BODY void session_core::start_updates(const std::vector<resource_variable*>& among) {
   for (const auto& u : updates_)
     for (std::size_t k = 0; k < u->variables(); ++k) {
       const auto [name, beside] = u->variable(k);
@@ -255,14 +254,15 @@ GRADUS_BODY void session_core::take_feeds(const prepared_run& p, run_memory& m, 
   m.fed.clear();
   for (const feed& f : feeds) m.fed.push_back(feed_id(f));
   if (!m.given.empty()) {
-    m.feeds.assign(feeds.begin(), feeds.end());
+    m.feeds.clear();
+    for (const feed& f : feeds) m.feeds.push_back(f);
     for (const feed& f : m.given) {
       const int id = feed_id(f);
       if (std::find(m.fed.begin(), m.fed.end(), id) == m.fed.end()) m.feeds.push_back(f), m.fed.push_back(id);
     }
-    feeds = {m.feeds.data(), m.feeds.size()};
+    feeds = const_span(m.feeds.data(), m.feeds.size());
   }
-  const std::int64_t batch_size = check_feeds(p, feeds, {m.fed.data(), m.fed.size()});
+  const std::int64_t batch_size = check_feeds(p, feeds, const_span(m.fed.data(), m.fed.size()));
   const runnable& r = p.what;
   for (const auto& h : p.placeholders)
     if (std::find(m.fed.begin(), m.fed.end(), h.original) == m.fed.end())
@@ -406,9 +406,9 @@ GRADUS_BODY void session_core::take_own_ops(prepared_run& p, graph& part) const 
     }
 }
 
-GRADUS_BODY std::unique_ptr<prepared_run> session_core::made_for(std::span<const fetch> fetches, bool concurrent,
-                                                                 const builder& build) const {
-  auto p = std::make_unique<prepared_run>();
+GRADUS_BODY owned<prepared_run> session_core::made_for(std::span<const fetch> fetches, bool concurrent,
+                                                       const builder& build) const {
+  auto p = make_owned<prepared_run>();
   graph pruned = *g_;
   pruned.outputs = {};
   for (const fetch& f : fetches) {

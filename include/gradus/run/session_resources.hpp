@@ -59,7 +59,8 @@ struct session_end {
 class session_resources {
 public:
   // Runs wait by means of `t`.
-  explicit session_resources(const task_system& t = {}) : tasks_(t), order_(t) {}
+  explicit session_resources(const task_system& t = {});
+  ~session_resources();
   session_resources(const session_resources&) = delete;
   session_resources& operator=(const session_resources&) = delete;
 

@@ -11,6 +11,9 @@ GRADUS_BODY detail::resource_variable* session_resources::find(std::string_view 
   return nullptr;
 }
 
+GRADUS_BODY session_resources::session_resources(const task_system& t) : tasks_(t), order_(t) {}
+GRADUS_BODY session_resources::~session_resources() = default;
+
 GRADUS_BODY std::size_t session_resources::size() const {
   const std::lock_guard lock(mutex_);
   return variables_.size();

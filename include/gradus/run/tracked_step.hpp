@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "../base/deferred.hpp"
 #include "tracked_variable.hpp"
 #include "update_step.hpp"
 
@@ -49,7 +50,7 @@ public:
   // Makes room for sparse gradients of up to n rows.
   void reserve_rows(std::size_t n) {
     const std::size_t needed = Device::row_scratch(n);
-    if (scratch_.size() < needed) scratch_.resize(needed);
+    if (scratch_.size() < needed) resize_to(scratch_, needed);
   }
 
   // Checks gradients against their variables and uses them for this step; they must stay where they are until it ends.

@@ -22,6 +22,7 @@
 #include <string>
 #include <vector>
 
+#include "../base/deferred.hpp"
 #include "../base/subnormals.hpp"
 #include "device.hpp"
 #include "master_weights.hpp"
@@ -58,7 +59,7 @@ public:
   // Makes one step of gradients of the loss times loss_scale(). Variables that are not named keep their values, slots
   // and averages; with accumulate{k}, this holds for those that none of the k calls named.
   void apply(std::initializer_list<named_gradient> gradients) {
-    apply(std::span<const named_gradient>(gradients.begin(), gradients.size()));
+    apply(detail::const_span(gradients.begin(), gradients.size()));
   }
   void apply(std::span<const named_gradient> gradients) {
     if (gradients.empty())
@@ -81,7 +82,7 @@ public:
   // Takes a second observation for rules that use one (sophia: the gradient on labels drawn from the model), dense;
   // moves their slots only. A loss scale is not taken out of it: give the estimate without the factor.
   void observe(std::initializer_list<named_gradient> estimates) {
-    observe(std::span<const named_gradient>(estimates.begin(), estimates.size()));
+    observe(detail::const_span(estimates.begin(), estimates.size()));
   }
   void observe(std::span<const named_gradient> estimates) {
     static_assert(update_type::observes, "gradus: no rule of this updater takes observations; sophia does.");
@@ -136,7 +137,7 @@ public:
     auto& v = tracked_.find(name);
     std::vector<std::string_view> names;
     detail::each_mirror(step_.update, v.state.branch, v.values.dims,
-                        [&](std::size_t, const mirror& m, const extents&) { names.push_back(m.slot); });
+                        [&](std::size_t, const mirror& m, const extents&) { detail::append_to(names, m.slot); });
     return names;
   }
   tensor_view average(std::string_view name)
@@ -188,8 +189,8 @@ public:
   std::vector<std::span<const std::byte>> guarded() {
     std::vector<std::span<const std::byte>> out;
     for (auto& v : variables_) {
-      out.push_back(v.values.mutable_bytes());
-      for (auto& m : v.mirrors) out.push_back(m.bytes());
+      detail::append_to(out, v.values.mutable_bytes());
+      for (auto& m : v.mirrors) detail::append_to(out, m.bytes());
     }
     return out;
   }

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "../base/deferred.hpp"
 #include "../base/fnv1a.hpp"
 #include "../base/state.hpp"
 #include "../graph/graph.hpp"
@@ -68,7 +69,8 @@ public:
     }
     all_bytes_ = at;
     at += trainable_bytes_;  // gradients
-    mirror_offsets_.resize(mirrors * infos_.size()), mirror_bytes_.resize(mirrors * infos_.size());
+    detail::resize_to(mirror_offsets_, mirrors * infos_.size());
+    detail::resize_to(mirror_bytes_, mirrors * infos_.size());
     for (std::size_t k = 0; k < mirrors; ++k)
       for (std::size_t i = 0; i < infos_.size(); ++i) {
         if (!infos_[i].trainable) continue;

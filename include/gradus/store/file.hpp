@@ -74,7 +74,7 @@ public:
   const std::string& path() const { return path_; }
 
   void write(std::span<const std::byte> bytes);
-  void write(std::string_view bytes) { write(std::as_bytes(std::span(bytes.data(), bytes.size()))); }
+  void write(std::string_view bytes);
   // Writes the buffer to the operating system: other processes see the bytes, and they survive the end of this process.
   void flush();
   // Writes the buffer to the disk.
@@ -82,9 +82,7 @@ public:
   void close();
 
 private:
-  void check(int e, const char* operation) const {
-    if (e != 0) raise({e, operation, path_});
-  }
+  void check(int e, const char* operation) const;
 
   any_file_system fs_;
   std::string path_;

@@ -1,6 +1,7 @@
 // The bodies of file.hpp.
 #pragma once
 #include "../base/body.hpp"
+#include "../base/deferred.hpp"
 #include "file.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
@@ -37,7 +38,8 @@ GRADUS_BODY file_problem try_read(const any_file_system& fs, const std::string& 
   out.resize(static_cast<std::size_t>(size));
   for (std::size_t at = 0; at < out.size();) {
     std::size_t moved = 0;
-    const int e = detail::uninterrupted([&] { return fs.read(h, std::span(out).subspan(at), moved); });
+    const int e = detail::uninterrupted(
+        [&] { return fs.read(h, std::span<std::byte>(out.data() + at, out.size() - at), moved); });
     if (e != 0) return {e, "read", path};
     if (moved == 0) out.resize(at);  // the file became shorter while it was read
     at += moved;
@@ -112,10 +114,14 @@ GRADUS_BODY appended_file::appended_file(appended_file&& other) noexcept
 GRADUS_BODY appended_file::~appended_file() {
   if (!open_) return;
   std::size_t written = 0;
-  write_all(fs_, handle_, buffer_, written);
+  write_all(fs_, handle_, const_span(buffer_), written);
   fs_.close(handle_);
 }
 
+GRADUS_BODY void appended_file::check(int e, const char* operation) const {
+  if (e != 0) raise({e, operation, path_});
+}
+GRADUS_BODY void appended_file::write(std::string_view bytes) { write(detail::bytes_of(bytes)); }
 GRADUS_BODY void appended_file::write(std::span<const std::byte> bytes) {
   if (buffer_.size() + bytes.size() > capacity_) flush();
   // Large pieces go through the buffer too: an error half-way must not lose the rest.
@@ -125,7 +131,7 @@ GRADUS_BODY void appended_file::write(std::span<const std::byte> bytes) {
 
 GRADUS_BODY void appended_file::flush() {
   std::size_t written = 0;
-  const int e = write_all(fs_, handle_, buffer_, written);
+  const int e = write_all(fs_, handle_, const_span(buffer_), written);
   buffer_.erase(buffer_.begin(), buffer_.begin() + static_cast<std::ptrdiff_t>(written));
   check(e, "write");
 }

@@ -23,7 +23,9 @@ public:
   // Opens `path`, and closes the file that was open. A file of more than `limit` bytes is refused (EFBIG).
   [[nodiscard]] file_problem open(const std::string& path, std::uint64_t limit = UINT64_MAX);
 
-  std::span<const std::byte> bytes() const { return mapped_.empty() ? std::span<const std::byte>(read_) : mapped_; }
+  std::span<const std::byte> bytes() const {
+    return mapped_.empty() ? std::span<const std::byte>(read_.data(), read_.size()) : mapped_;
+  }
 
 private:
   static constexpr std::uint64_t worth_mapping = 1 << 20;

@@ -18,6 +18,7 @@
 #include <string>
 #include <string_view>
 
+#include "../base/owned.hpp"
 #include "file.hpp"
 #include "inflate.hpp"
 
@@ -103,8 +104,8 @@ private:
   reader_limits limits_;
   std::uint64_t most_ = UINT64_MAX, taken_ = 0;  // bytes that compressed data may become, and have become
   bool too_large_ = false;
-  std::unique_ptr<raw_file> file_;
-  std::unique_ptr<inflate_source<compressed>> inflating_;
+  detail::owned<raw_file> file_;
+  detail::owned<inflate_source<compressed>> inflating_;
   compression_type how_ = compression_type::none;
   std::size_t first_buffer_ = 0;
   std::vector<std::byte> buffer_;     // for ahead; empty before its first call

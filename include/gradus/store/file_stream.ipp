@@ -8,7 +8,7 @@ namespace gradus::inline GRADUS_BUILD {
 GRADUS_BODY file_stream::file_stream(std::string path, compression_type how, const any_file_system& fs,
                                      std::size_t buffer, const reader_limits& limits)
     : path_(std::move(path)), limits_(limits) {
-  file_ = std::make_unique<raw_file>(fs, path_);
+  file_ = detail::make_owned<raw_file>(fs, path_);
   std::byte start[4096];
   const auto begin = std::span<const std::byte>(start).first(file_->read(start));
   const bool gzip = is_gzip(begin), zlib = !gzip && is_zlib(begin);
@@ -140,7 +140,7 @@ GRADUS_BODY void file_stream::restart() {
   ready_ = {}, offset_ = 0, taken_ = 0;
   if (std::exchange(too_large_, false)) wrong_.clear();
   if (how_ != compression_type::none)
-    inflating_ = std::make_unique<inflate_source<compressed>>(compressed{file_.get()}, path_);
+    inflating_ = detail::make_owned<inflate_source<compressed>>(compressed{file_.get()}, path_);
 }
 
 }  // namespace gradus

@@ -160,7 +160,8 @@ private:
     if (got == 0) return record_status::end;
     if (got < header.size()) return record_status::truncated;
     const std::uint64_t n = detail::get_fixed(header.data(), 8);
-    if (!detail::fits_masked_crc(std::span(header).first(8), header.data() + 8)) return record_status::corrupt;
+    if (!detail::fits_masked_crc(std::span<const std::byte>(header.data(), 8), header.data() + 8))
+      return record_status::corrupt;
     if (n > limits_.record_bytes) return length_ = n, record_status::too_long;
 
     // The first step reads as much as is already allocated, or 64 KiB; each later one doubles that.
@@ -168,7 +169,7 @@ private:
       const std::size_t room = std::max({payload.capacity(), 2 * have, std::size_t{1} << 16});
       const auto want = static_cast<std::size_t>(std::min<std::uint64_t>(n, room)) - have;
       payload.resize(have + want);
-      if (source_.read(std::span(payload).subspan(have, want)) != want) return record_status::truncated;
+      if (source_.read(std::span<std::byte>(payload.data() + have, want)) != want) return record_status::truncated;
       have += want;
     }
     std::array<std::byte, record_footer_bytes> footer;

@@ -1,6 +1,7 @@
 // The bodies of temporary.hpp.
 #pragma once
 #include "../base/body.hpp"
+#include "../base/deferred.hpp"
 #include "temporary.hpp"
 
 #include <algorithm>
@@ -161,7 +162,7 @@ GRADUS_BODY void clear_temporaries_of(const any_file_system& fs, const std::stri
   const std::string directory = directory_of(path);
   std::vector<std::string> names;
   if (detail::uninterrupted([&] { return fs.list(directory, names); }) != 0) return;
-  clear_temporaries(fs, directory, names,
+  clear_temporaries(fs, directory, detail::const_span(names.data(), names.size()),
                     [&](std::string_view of, const std::string&) { return of == file_name_of(path); });
 }
 

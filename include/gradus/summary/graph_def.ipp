@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "../base/body.hpp"
+#include "../base/deferred.hpp"
 #include "../base/sort.hpp"
 #include "../store/wire.hpp"
 #include "graph_def.hpp"
@@ -89,7 +90,7 @@ public:
   void types(std::uint32_t number, std::string_view, std::span<const dtype> v) override {
     std::vector<std::int64_t> numbers;
     for (dtype t : v) numbers.push_back(static_cast<std::int64_t>(t));
-    w.packed(number, std::span<const std::int64_t>(numbers.data(), numbers.size()));
+    w.packed(number, const_span(numbers.data(), numbers.size()));
   }
   void reals(std::uint32_t number, std::string_view, std::span<const float> v) override { w.packed(number, v); }
   void reals(std::uint32_t number, std::string_view, std::span<const double> v) override { w.packed(number, v); }
@@ -189,7 +190,7 @@ GRADUS_BODY void write_tensor(field_sink& sink, const tensor_def& t) {
       raise(status::invalid_argument,
             text("a constant of ", elements, " strings holds ", t.strings.size(), "; give one for each element"));
     sink.type(1, "dtype", t.type);
-    sink.message(2, "tensor_shape", [&](field_sink& s) { write_shape(s, t.dims, false); });
+    sink.message(2, "tensor_shape", [&](field_sink& s) { write_shape(s, const_span(t.dims), false); });
     for (const std::string& each : t.strings) sink.string(8, "string_val", each);
     return;
   }
@@ -198,7 +199,7 @@ GRADUS_BODY void write_tensor(field_sink& sink, const tensor_def& t) {
     raise(status::invalid_argument, text("a constant of ", elements, " ", name_of(t.type), " takes ", elements, " x ",
                                          width, " bytes, its content has ", t.content.size()));
   sink.type(1, "dtype", t.type);
-  sink.message(2, "tensor_shape", [&](field_sink& s) { write_shape(s, t.dims, false); });
+  sink.message(2, "tensor_shape", [&](field_sink& s) { write_shape(s, const_span(t.dims), false); });
   if (elements > 1 || (elements == 1 && is_for_files(t.type)))
     return sink.string(4, "tensor_content", {reinterpret_cast<const char*>(t.content.data()), t.content.size()});
   if (elements == 0) return;
@@ -232,7 +233,7 @@ struct attr_writer {
   void operator()(bool v) { sink.boolean(5, "b", v); }
   void operator()(dtype v) { sink.type(6, "type", v); }
   void operator()(const shape_def& v) {
-    sink.message(7, "shape", [&](field_sink& s) { write_shape(s, v.dims, v.unknown_rank); });
+    sink.message(7, "shape", [&](field_sink& s) { write_shape(s, const_span(v.dims), v.unknown_rank); });
   }
   void operator()(const tensor_def& v) {
     sink.message(8, "tensor", [&](field_sink& s) { write_tensor(s, v); });
@@ -244,7 +245,7 @@ struct attr_writer {
     });
   }
   void operator()(const std::vector<std::int64_t>& v) {
-    list([&](field_sink& s) { s.integers(3, "i", v); });
+    list([&](field_sink& s) { s.integers(3, "i", const_span(v)); });
   }
   void operator()(const std::vector<float>& v) {
     list([&](field_sink& s) { s.reals(4, "f", std::span<const float>(v.data(), v.size())); });
@@ -255,7 +256,7 @@ struct attr_writer {
   void operator()(const std::vector<shape_def>& v) {
     list([&](field_sink& s) {
       for (const auto& x : v)
-        s.message(7, "shape", [&](field_sink& inner) { write_shape(inner, x.dims, x.unknown_rank); });
+        s.message(7, "shape", [&](field_sink& inner) { write_shape(inner, const_span(x.dims), x.unknown_rank); });
     });
   }
 };

@@ -1,6 +1,7 @@
 // The bodies of histogram.hpp.
 #pragma once
 #include "../base/body.hpp"
+#include "../base/deferred.hpp"
 #include "../store/wire.hpp"
 #include "histogram.hpp"
 
@@ -18,7 +19,7 @@ GRADUS_BODY std::span<const double> histogram_limits() {
     }
     return all;
   }();
-  return limits;
+  return {limits.data(), limits.size()};
 }
 
 }  // namespace gradus
@@ -79,7 +80,7 @@ GRADUS_BODY void encode_histogram(std::vector<std::byte>& out, const histogram_c
   w.float64_if(3, h.num);
   w.float64_if(4, h.sum);
   w.float64_if(5, h.sum_squares);
-  w.packed(6, h.limits);
+  w.packed(6, detail::const_span(h.limits));
   w.packed(7, h.counts);
 }
 

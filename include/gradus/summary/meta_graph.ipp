@@ -1,6 +1,7 @@
 // The bodies of meta_graph.hpp.
 #pragma once
 #include "../base/body.hpp"
+#include "../base/deferred.hpp"
 #include "graph_def.ipp"
 #include "meta_graph.hpp"
 
@@ -53,7 +54,8 @@ GRADUS_BODY void write_collection(field_sink& sink, const std::string& name, con
   if (!c.integers.empty())
     return sink.message(3, "int64_list", [&](field_sink& s) { s.integers(1, "value", c.integers); });
   if (!c.reals.empty())
-    return sink.message(4, "float_list", [&](field_sink& s) { s.reals(1, "value", std::span<const float>(c.reals)); });
+    return sink.message(4, "float_list",
+                        [&](field_sink& s) { s.reals(1, "value", const_span(c.reals.data(), c.reals.size())); });
   sink.message(1, "node_list", [&](field_sink& s) {
     for (const auto& n : c.nodes) s.string(1, "value", n);
   });

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "../base/body.hpp"
+#include "../base/deferred.hpp"
 #include "run_graph.hpp"
 #include "tensorflow_graph.hpp"
 
@@ -158,7 +159,7 @@ GRADUS_BODY void meta_writer::want_operands(std::vector<bool>& of) const {
 GRADUS_BODY void meta_writer::want_predictions(const std::vector<std::string>& problems) {
   collection_def left_out;
   const auto say = [&left_out](const std::string& s) {
-    const auto bytes = std::as_bytes(std::span(s));
+    const auto bytes = detail::bytes_of(s);
     left_out.messages.emplace_back(bytes.begin(), bytes.end());
   };
   bool any = false;

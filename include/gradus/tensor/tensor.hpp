@@ -48,10 +48,15 @@ struct const_tensor_view {
   std::span<const std::byte> bytes() const { return {data, size_bytes()}; }
   template <storable T>
   std::span<const T> as() const {
+    return {data_as<T>(), size()};
+  }
+  // Returns the first number; raises as as() does.
+  template <storable T>
+  const T* data_as() const {
     if (type != dtype_of<T>)
       raise(status::invalid_argument, text("this tensor holds ", name_of(type), ", not ", name_of(dtype_of<T>),
                                            "; read it as ", name_of(type), ", or make it ", name_of(dtype_of<T>)));
-    return {reinterpret_cast<const T*>(data), size()};
+    return reinterpret_cast<const T*>(data);
   }
 };
 
@@ -80,7 +85,7 @@ public:
 
   aligned_buffer() = default;
   explicit aligned_buffer(std::size_t bytes) : aligned_buffer(untouched(bytes)) {
-    if (bytes != 0) std::memset(data_.get(), 0, align_up(bytes));
+    if (bytes != 0) std::memset(data_, 0, align_up(bytes));
   }
   // Returns a buffer that is not zeroed: the user of a part zeroes it first, because the system places a page when it
   // is first written, near the processor that writes.
@@ -88,31 +93,40 @@ public:
     aligned_buffer b;
     b.size_ = bytes;
     if (bytes == 0) return b;
-    const std::size_t aligned = bytes >= large_from ? large_page : alignment;
-    b.data_ = {static_cast<std::byte*>(::operator new(align_up(bytes), std::align_val_t{aligned})), release{aligned}};
+    b.data_ = static_cast<std::byte*>(::operator new(align_up(bytes), aligned(bytes)));
 #if defined(MADV_HUGEPAGE)
-    if (aligned == large_page) ::madvise(b.data_.get(), align_up(bytes), MADV_HUGEPAGE);  // this is a hint and may fail
+    if (bytes >= large_from) ::madvise(b.data_, align_up(bytes), MADV_HUGEPAGE);  // this is a hint and may fail
 #endif
     return b;
   }
-  aligned_buffer(aligned_buffer&& o) noexcept : data_(std::move(o.data_)), size_(std::exchange(o.size_, 0)) {}
+  aligned_buffer(aligned_buffer&& o) noexcept : data_(o.data_), size_(o.size_) { o.forget(); }
   aligned_buffer& operator=(aligned_buffer&& o) noexcept {
-    data_ = std::move(o.data_), size_ = std::exchange(o.size_, 0);
+    std::byte* const data = o.data_;
+    const std::size_t size = o.size_;
+    o.forget();
+    release();
+    data_ = data, size_ = size;
     return *this;
   }
-  std::byte* data() { return data_.get(); }
-  const std::byte* data() const { return data_.get(); }
+  ~aligned_buffer() { release(); }
+  std::byte* data() { return data_; }
+  const std::byte* data() const { return data_; }
   std::size_t size() const { return size_; }
   std::span<std::byte> bytes() { return {data(), size_}; }
   std::span<const std::byte> bytes() const { return {data(), size_}; }
 
 private:
-  struct release {
-    std::size_t aligned;
-    void operator()(std::byte* p) const { ::operator delete(p, std::align_val_t{aligned}); }
-  };
-  std::unique_ptr<std::byte, release> data_;
+  std::byte* data_ = nullptr;  // no std::unique_ptr: base/owned.hpp says why
   std::size_t size_ = 0;
+
+  static std::align_val_t aligned(std::size_t bytes) {
+    return std::align_val_t{bytes >= large_from ? large_page : alignment};
+  }
+
+  void release() {
+    if (data_ != nullptr) ::operator delete(data_, aligned(size_));
+  }
+  void forget() { data_ = nullptr, size_ = 0; }
 };
 
 }  // namespace gradus

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "../base/body.hpp"
+#include "../base/deferred.hpp"
 #include "../input/dataset.hpp"
 #include "../run/session.hpp"
 #include "../run/stepper.hpp"
@@ -33,7 +34,7 @@ template <mode M, class Stepper, class Dataset>
 feed_plan match_feeds(Stepper& stepper, const Dataset& data) {
   std::vector<placeholder_info> wanted;
   stepper.template placeholders<M>([&](const placeholder_info& p) { add_placeholder(wanted, p); });
-  return match_feeds(wanted, data.element_spec(), data.batch_size());
+  return match_feeds(const_span(wanted), data.element_spec(), data.batch_size());
 }
 
 // Points the views of the plan to the memory that takes a batch of this size.
@@ -45,7 +46,7 @@ template <mode M, class Stepper, class Dataset>
 std::int64_t fill_feeds(Stepper& stepper, Dataset& data, feed_plan& plan) {
   step_machine& m = stepper.template bound<M>(data.batch_size());
   point_to_feeds(plan, data.element_spec(), data.batch_size(), m);
-  const std::int64_t n = data.next(std::span<const tensor_view>(plan.views.data(), plan.views.size()));
+  const std::int64_t n = data.next(const_span(plan.views.data(), plan.views.size()));
   if (n != 0 && n != data.batch_size()) shorten_batch(plan, data.element_spec(), n, m);
   return n;
 }

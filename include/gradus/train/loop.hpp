@@ -23,6 +23,8 @@
 #include <utility>
 #include <vector>
 
+#include "../base/deferred.hpp"
+#include "../base/owned.hpp"
 #include "composition.hpp"
 #include "hook.hpp"
 #include "loop_settings.hpp"
@@ -192,7 +194,7 @@ public:
   void open_log(Steps& steps, std::int64_t from) {
     if (!settings_.events) return;
     const bool first = log_ == nullptr;
-    if (first) log_ = std::make_unique<log_type>(settings_.directory, *settings_.events, fs_, clock_);
+    if (first) log_ = make_owned<log_type>(settings_.directory, *settings_.events, fs_, clock_);
     log_->resume();
     // What a writer begins with says which events of an earlier one are no longer true: those behind this run's step.
     if (first || from >= 0)
@@ -240,7 +242,7 @@ public:
     Steps& s = *steps_;
     if (!fill(s)) return false;
     rate_ = s.rate();
-    if (saves_) saves_->before_step(told_);
+    if (saves_) saves_->before_step(const_span(told_));
     s.train_step();
     if constexpr (Composition::in_cluster)
       if (s.is_over()) return warn_of(why_over(s)), false;
@@ -380,7 +382,7 @@ private:
   [[no_unique_address]] typename Composition::warm_start_type warm_start_;
   typename Composition::decision_type decision_;
   [[no_unique_address]] hooks_type hooks_;
-  std::unique_ptr<log_type> log_;
+  owned<log_type> log_;
   Steps* steps_ = nullptr;
   const state_list* list_ = nullptr;
   told_of_saves* listener_ = nullptr;
@@ -460,7 +462,7 @@ private:
     const bool adds = settings_.summary_steps == 0 && summarized_ && secs > 0;
     const scalar_value speed{"global_step/sec", adds ? static_cast<float>(steps / secs) : 0};
     try {
-      log_->add_step(*steps_, loss_, rate_, std::span(&speed, adds ? 1 : 0));
+      log_->add_step(*steps_, loss_, rate_, const_span(&speed, adds ? 1 : 0));
     } catch (const invalid_argument&) {  // NaN in a histogram
       distrust_memory();
       throw;

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "../base/deferred.hpp"
 #include "../run/stepper.hpp"
 #include "../summary/event.hpp"
 
@@ -30,7 +31,7 @@ void collect_scalars(Stepper& stepper, double loss, double rate, std::vector<sca
   const auto add = [&](std::string_view tag, double v) {
     for (const auto& s : scalars)
       if (s.tag == tag) return;  // the model summarizes its loss itself
-    scalars.push_back({tag, static_cast<float>(v)});
+    append_to(scalars, scalar_value{tag, static_cast<float>(v)});
   };
   for_each_output<mode::train>(stepper, output::summary,
                                [&](std::string_view tag, const tensor_view& v) { add(tag, as_number(v)); });

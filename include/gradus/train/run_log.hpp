@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "../base/deferred.hpp"
 #include "../base/optional_library.hpp"
 #include "../codec/codec.hpp"
 #include "../summary/outputs.hpp"
@@ -91,7 +92,7 @@ public:
     collect_scalars(steps, loss, rate, scalars_);
     append_scalars(scalars_, more);
     const summary_values shown = shows_more_ ? show_outputs(steps) : summary_values();
-    to_.add_summary(scalars_, step);
+    to_.add_summary(const_span(scalars_), step);
     if (!shown.empty()) to_.add_summary(shown, step);
   }
   // Ends the log of a call of the run: all its events are in the file, which is closed until a later call continues it.
@@ -136,7 +137,7 @@ std::vector<saved_tensor> saved_tensors(Steps& steps, const Codec& codec) {
   if constexpr (requires(snapshot content) { codec.stored(std::move(content)); }) {
     snapshot content;
     for (const state_entry& e : list.entries())
-      if (e.dynamic == nullptr) content.records.push_back({e.name, e.type, e.dims, e.bytes});
+      if (e.dynamic == nullptr) append_to(content.records, record{e.name, e.type, e.dims, e.bytes});
     const auto stored = codec.stored(std::move(content));
     for (std::size_t i = 0; i < out.size(); ++i) {
       out[i].key = stored[i].name, out[i].type = stored[i].type, out[i].slice = stored[i].slice;

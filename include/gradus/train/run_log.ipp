@@ -8,7 +8,7 @@
 namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY void append_scalars(std::vector<scalar_value>& to, std::span<const scalar_value> more) {
-  to.insert(to.end(), more.begin(), more.end());
+  for (const scalar_value& s : more) to.push_back(s);
 }
 GRADUS_BODY void append_scalars(summary_values& to, const std::vector<scalar_value>& more) {
   for (const auto& s : more) to.push_back(scalar_summary(s.tag, s.value).front());
@@ -44,7 +44,7 @@ GRADUS_BODY std::vector<saved_tensor> tensors_of(const state_list& list, void* s
 
 struct any_evaluation_logs::one {
   std::string logdir;
-  std::unique_ptr<any_summary_writer> log;
+  owned<any_summary_writer> log;
   std::int64_t last = std::numeric_limits<std::int64_t>::max();
 };
 
