@@ -46,8 +46,8 @@ private:
 };
 
 // Keeps the memory of frames that were sent or received for later frames, up to `most` bytes. That of a frame of
-// `given_back` bytes or more goes back to the system, where it costs little beside the time that so many bytes are under
-// way, and would lie unused through the rest of a step.
+// `given_back` bytes or more goes back to the system, where it costs little beside the time that so many bytes are
+// under way, and would lie unused through the rest of a step.
 class frame_pool {
 public:
   static constexpr std::size_t most_frames = 512, given_back = std::size_t{32} << 20;

@@ -201,11 +201,7 @@ struct clipped {
   gradus::detail::seq<gradient_value> list;  // in order; None stays None
   value norm;                                // before clipping, or use_norm
 };
-// Returns every entry times s = c min(1 / norm, 1 / c). An infinite or NaN norm makes everything NaN; norm 0 leaves
-// everything as it is, and gives NaN if c = 0 too; c < 0 changes nothing. use_norm is a norm that is known already, a
-// scalar.
-constexpr clipped by_global_norm(graph& g, std::span<const gradient_value> list, bound c, value use_norm = {});
-constexpr clipped by_global_norm(graph& g, std::initializer_list<item> list, bound c, value use_norm = {});
+
 namespace detail {
 template <class List>
 constexpr clipped by_global_norm_of(graph& g, const List& list, bound c, value use_norm) {
@@ -230,10 +226,14 @@ constexpr clipped by_global_norm_of(graph& g, const List& list, bound c, value u
   return out;
 }
 }  // namespace detail
-constexpr clipped by_global_norm(graph& g, std::span<const gradient_value> list, bound c, value use_norm) {
+
+// Returns every entry times s = c min(1 / norm, 1 / c). An infinite or NaN norm makes everything NaN; norm 0 leaves
+// everything as it is, and gives NaN if c = 0 too; c < 0 changes nothing. use_norm is a norm that is known already, a
+// scalar.
+constexpr clipped by_global_norm(graph& g, std::span<const gradient_value> list, bound c, value use_norm = {}) {
   return detail::by_global_norm_of(g, list, c, use_norm);
 }
-constexpr clipped by_global_norm(graph& g, std::initializer_list<item> list, bound c, value use_norm) {
+constexpr clipped by_global_norm(graph& g, std::initializer_list<item> list, bound c, value use_norm = {}) {
   return detail::by_global_norm_of(g, detail::gradients_of(list), c, use_norm);
 }
 
