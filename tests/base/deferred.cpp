@@ -9,7 +9,7 @@
 
 namespace detail = gradus::detail;
 
-TEST_CASE("const_span and bytes_of are views of what they are given") {
+TEST_CASE("const_span and text_bytes are views of what they are given") {
   const std::array<double, 3> numbers{1, 2, 3};
   const auto two = detail::const_span(numbers.data() + 1, 2);
   CHECK(two.data() == &numbers[1]);
@@ -21,7 +21,7 @@ TEST_CASE("const_span and bytes_of are views of what they are given") {
   CHECK(all.size() == 2);
   CHECK(detail::const_span(std::vector<int>{}).empty());
   const std::string text = "bytes";
-  const auto bytes = detail::bytes_of(text);
+  const auto bytes = detail::text_bytes(text);
   REQUIRE(bytes.size() == 5);
   CHECK(std::memcmp(bytes.data(), "bytes", 5) == 0);
 }

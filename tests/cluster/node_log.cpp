@@ -1,6 +1,7 @@
 // The log of a node: what was acknowledged is there after a kill at any operation and, where it is durable, after any
 // power failure; what is damaged is an error or an older state, and never another one.
 #include <gradus/cluster/node_log.hpp>
+#include <gradus/store/crc32c.hpp>
 #include <gradus/testing/faulty_files.hpp>
 #include <gradus/testing/temp_dir.hpp>
 

@@ -24,7 +24,7 @@ template <class T>
 inline std::span<const T> const_span(const std::vector<T>& list) {
   return {list.data(), list.size()};
 }
-inline std::span<const std::byte> bytes_of(std::string_view s) {
+inline std::span<const std::byte> text_bytes(std::string_view s) {
   return const_span(reinterpret_cast<const std::byte*>(s.data()), s.size());
 }
 template <class List>

@@ -73,7 +73,7 @@ GRADUS_BODY saved any_saver::save(snapshot content, std::string_view prefix, std
   const encoded checkpoint = codec_.encode(content);
   const std::string manifest =
       codec_.checks_itself ? std::string() : to_text(manifest_of(codec_.name, content.about, checkpoint));
-  const auto manifest_bytes = bytes_of(manifest);
+  const auto manifest_bytes = text_bytes(manifest);
 
   std::vector<std::string> replaced;
   const std::string name = free_name(file_name_of(prefix), step, checkpoint.files.size() + !manifest.empty(), replaced);
@@ -95,7 +95,7 @@ GRADUS_BODY saved any_saver::save(snapshot content, std::string_view prefix, std
   next = next.with(name, clock_.now(), metric);
   const std::string listed = to_text(next.state());
   std::string listed_then = as_listed(next.state());  // now, since nothing may fail once the state file has its name
-  const auto listed_bytes = bytes_of(listed);
+  const auto listed_bytes = text_bytes(listed);
   const file_content state_file{join_path(directory, state_file_name), byte_pieces(&listed_bytes, 1)};
 
   publication out_of_sight(fs_);

@@ -63,7 +63,7 @@ private:
   static constexpr std::size_t end_bytes = record_overhead_bytes + 9, enough = std::size_t{1} << 16;
 
   static std::vector<std::byte> framed(std::span<const std::byte> payload);
-  static std::vector<std::byte> framed(std::string_view s) { return framed(bytes_of(s)); }
+  static std::vector<std::byte> framed(std::string_view s) { return framed(text_bytes(s)); }
   static std::vector<std::byte> end_record(std::uint64_t count);
   std::vector<std::byte> bytes_at(any_file_system::handle h, std::uint64_t at, std::uint64_t n) const;
   void flush();

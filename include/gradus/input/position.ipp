@@ -32,7 +32,7 @@ GRADUS_BODY std::span<const std::byte> position_reader::bytes(std::uint64_t n, s
 namespace detail {
 GRADUS_BODY void write_definition(position_writer& to, std::string_view definition) {
   to.number(static_cast<std::int64_t>(definition.size()));
-  to.bytes(detail::bytes_of(definition));
+  to.bytes(detail::text_bytes(definition));
 }
 
 GRADUS_BODY void check_definition(position_reader& from, std::string_view definition) {

@@ -121,7 +121,7 @@ GRADUS_BODY appended_file::~appended_file() {
 GRADUS_BODY void appended_file::check(int e, const char* operation) const {
   if (e != 0) raise({e, operation, path_});
 }
-GRADUS_BODY void appended_file::write(std::string_view bytes) { write(detail::bytes_of(bytes)); }
+GRADUS_BODY void appended_file::write(std::string_view bytes) { write(detail::text_bytes(bytes)); }
 GRADUS_BODY void appended_file::write(std::span<const std::byte> bytes) {
   if (buffer_.size() + bytes.size() > capacity_) flush();
   // Large pieces go through the buffer too: an error half-way must not lose the rest.

@@ -159,7 +159,7 @@ GRADUS_BODY void meta_writer::want_operands(std::vector<bool>& of) const {
 GRADUS_BODY void meta_writer::want_predictions(const std::vector<std::string>& problems) {
   collection_def left_out;
   const auto say = [&left_out](const std::string& s) {
-    const auto bytes = detail::bytes_of(s);
+    const auto bytes = detail::text_bytes(s);
     left_out.messages.emplace_back(bytes.begin(), bytes.end());
   };
   bool any = false;
