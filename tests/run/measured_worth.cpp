@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include <initializer_list>
+
 using gradus::detail::measured_worth;
 
 namespace {

@@ -4,6 +4,7 @@
 // disturbed. A failure prints its seed.
 #include <gradus/cluster/any_strategy.hpp>
 #include <gradus/cluster/simulated.hpp>
+#include <gradus/estimator/checkpoint_values.hpp>
 #include <gradus/estimator/estimator_input_hook.hpp>
 #include <gradus/testing/temp_dir.hpp>
 #include <gradus/update/rules/adam.hpp>
