@@ -7,6 +7,7 @@
 #include <gradus/estimator/train_and_evaluate.hpp>
 #include <gradus/testing/temp_dir.hpp>
 #include <gradus/train/export_saved_model.hpp>
+#include <gradus/train/hooks/early_stopping_hook.hpp>
 #include <gradus/train/run_environment.hpp>
 
 #include "../estimator/linear_model.hpp"
