@@ -67,6 +67,10 @@ GRADUS_INLINE void convolve_row(const G& g, std::int64_t row, std::int64_t first
 template <class T, class A, class G>
 inline constexpr bool takes_tiles = pack<T, A>::width > 1 && !G::known;
 
+// An arithmetic may name an algorithm that computes some convolutions in another way (cpu/winograd.hpp).
+template <class A>
+concept has_convolutions = requires { typename A::convolution_algorithm; };
+
 }  // namespace detail
 
 template <>
@@ -77,6 +81,8 @@ struct op_kernel<&cards::conv2d> {
   static void run(const S& s, std::byte* const* a) {
     dispatch_type<0, float, double>(s, [&]<class T>() {
       const detail::windows<S> g(s);
+      if constexpr (detail::has_convolutions<A>)
+        if (A::convolution_algorithm::forward(s, g, at<T>(a, 0), at<const T>(a, 1), at<const T>(a, 2))) return;
       const index_range mine = s.share(g.images * g.oh);
       if constexpr (detail::may_be_pointwise<T, A, detail::windows<S>>)
         if (detail::is_pointwise(g))
@@ -151,6 +157,8 @@ struct op_kernel<&cards::conv2d_input> {
     dispatch_type<0, float, double>(s, [&]<class T>() {
       using G = detail::windows<S>;
       const G g(s);
+      if constexpr (detail::has_convolutions<A>)
+        if (A::convolution_algorithm::of_input(s, g, at<T>(a, 0), at<const T>(a, 1), at<const T>(a, 2))) return;
       if constexpr (detail::may_be_pointwise<T, A, G>)
         if (detail::is_pointwise(g))
           return detail::pointwise_conv<T, A>::of_input(g, s.share(g.images * g.h), !gathers(g.in, g.kw), at<T>(a, 0),
@@ -326,6 +334,10 @@ struct op_kernel<&cards::conv2d_filter> {
   template <class A, class S>
   static void run(const S& s, std::byte* const* a) {
     dispatch_type<0, float, double>(s, [&]<class T>() {
+      if constexpr (detail::has_convolutions<A>)
+        if (const detail::windows<S> g(s);
+            A::convolution_algorithm::of_filters(s, g, at<T>(a, 0), at<const T>(a, 1), at<const T>(a, 2)))
+          return;
       detail::filter_gradient::run<A>(s, at<T>(a, 0), at<const T>(a, 1), detail::dense_gradient<T>{at<const T>(a, 2)});
     });
   }
