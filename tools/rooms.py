@@ -78,7 +78,7 @@ UMBRELLA_FORBIDS = {"xtensor": "/xtensor/", "cereal": "/cereal/", "json": "/nloh
                     "filesystem": "/filesystem", "regex": "/regex", "chrono": "/chrono$", "sstream": "/sstream", "iostream": "/iostream",
                     "ranges": "/ranges$", "testing": "/gradus/testing/",
                     "gRPC": "/grpc", "MPI": "/mpi.h"}
-LEAVES = ("cluster/grpc.hpp", "cluster/mpi.hpp", "cpu/cblas.hpp", "cpu/onednn.hpp")  # never in the umbrella, never under another header
+LEAVES = ("cluster/grpc.hpp", "cluster/mpi.hpp", "cpu/cblas.hpp", "cpu/onednn.hpp", "cpu/winograd.hpp")  # never in the umbrella, never under another header
 # Files that comments and pages may name. A script without a folder may be somebody else's (TensorFlow's tests).
 REFERENCE = re.compile(r"(?<![\w./<*{}-])((?:[\w.-]+/)*[\w-]+\.(?:hpp|cpp|md)|(?:tools|scripts|tests|benchmarks)/(?:[\w.-]+/)*[\w-]+\.(?:py|sh|json|txt))(?![\w*])")
 SPEAKS = ("include", "tests", "examples", "benchmarks", "docs")  # folders whose comments and pages are read

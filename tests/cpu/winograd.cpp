@@ -221,7 +221,7 @@ double farthest_of(const problem& p, const plain<T, fast>& q, const std::vector<
 }
 problem draw_taken(lcg& random) {
   const auto in = [&](int a, int b) { return a + static_cast<int>(random(static_cast<std::uint32_t>(b - a + 1))); };
-  return {in(6, 8), in(12, 15), in(12, 15), in(33, 48), in(33, 50), 3, 3, 1, 1, random(3) != 0};
+  return {in(4, 5), in(12, 13), in(12, 13), in(20, 36), in(33, 36), 3, 3, 1, 1, random(3) != 0};
 }
 }  // namespace
 
@@ -230,9 +230,10 @@ TEST_CASE("every number is what docs/arithmetic.md says, bit for bit, in any num
   CHECK((takes<float, 4>({6, 11, 12, 17, 19, 3, 3, 1, 1, true}, true) &&
          takes<float, 2>({6, 12, 12, 40, 49, 3, 3, 1, 1, true}, true)));
   check_order<float, 4, fast>({6, 11, 12, 17, 19, 3, 3, 1, 1, true}, random);
-  check_order<float, 4, fast>({8, 10, 14, 35, 33, 3, 3, 1, 1, false}, random);
-  check_order<float, 2, fast>({6, 12, 12, 40, 49, 3, 3, 1, 1, true}, random);
-  check_order<float, 2, fast>({9, 8, 8, 40, 49, 3, 3, 1, 1, false}, random);
+  check_order<float, 4, fast>({5, 10, 14, 35, 33, 3, 3, 1, 1, false}, random);
+  check_order<float, 4, fast>({24, 8, 8, 32, 19, 3, 3, 1, 1, true}, random);  // several blocks of tiles
+  check_order<float, 2, fast>({4, 11, 12, 40, 49, 3, 3, 1, 1, true}, random);
+  check_order<float, 2, fast>({5, 8, 8, 40, 49, 3, 3, 1, 1, false}, random);
   check_order<double, 4, portable>({6, 8, 8, 18, 16, 3, 3, 1, 1, true}, random);
   check_order<double, 2, fast>({6, 8, 8, 33, 40, 3, 3, 1, 1, true}, random);
 }
@@ -240,7 +241,7 @@ TEST_CASE("every number is what docs/arithmetic.md says, bit for bit, in any num
 TEST_CASE("errors are as docs/arithmetic.md states them") {
   lcg random{4};
   double worst[2] = {}, exact = 0;
-  for (int i = 0; i < 5; ++i) {
+  for (int i = 0; i < 3; ++i) {
     const problem p = draw_taken(random);
     CHECK(takes<float, 4>(p));
     const auto q = drawn<float, fast>(p, random);
@@ -249,6 +250,7 @@ TEST_CASE("errors are as docs/arithmetic.md states them") {
     CHECK((two.same && four.same));
     worst[0] = std::max(worst[0], farthest_of(p, q, two.y, two.dx, two.df));
     worst[1] = std::max(worst[1], farthest_of(p, q, four.y, four.dx, four.df));
+    if (i != 0) continue;
     const auto d = drawn<double, fast>(p, random);
     const results<double, winograd<4>> in_double(p, {d.p, d.x, d.w, d.dy});
     exact = std::max(exact, farthest_of(p, d, in_double.y, in_double.dx, in_double.df));

@@ -93,7 +93,7 @@ public:
     detail::cluster_task t;
     using rule = policy_of<kind::rule, detail::no_rule, Policies...>;
     if constexpr (requires { std::string(rule::name); }) t.made_from.rule = rule::name;
-    t.made_from.arithmetic = policy_of<kind::arithmetic, fuses_products, Policies...>::fuses ? "fast" : "portable";
+    t.made_from.arithmetic = name_of_arithmetic<policy_of<kind::arithmetic, fuses_products, Policies...>>();
     std::size_t number = 0;
     (describe_one(t, number, policies), ...);
     std::sort(t.made_from.settings.begin(), t.made_from.settings.end());
@@ -116,6 +116,14 @@ private:
   struct fuses_products {  // the default of trainers
     static constexpr bool fuses = true;
   };
+  template <class A>
+  static std::string name_of_arithmetic() {
+    std::string name = A::fuses ? "fast" : "portable";
+    if constexpr (requires { A::estimates; }) name = "approximate";
+    if constexpr (requires { typename A::product_library; }) name += " with products of another library";
+    if constexpr (requires { A::convolution_algorithm::name; }) name += text(" with ", A::convolution_algorithm::name);
+    return name;
+  }
 
   template <class Policy>
   static constexpr bool is_shared =

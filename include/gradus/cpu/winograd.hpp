@@ -9,15 +9,15 @@
 // filters and sums are transformed by small matrices, which costs rounding errors: docs/arithmetic.md defines the sums
 // and states the errors. The bits do not depend on threads, on register width, or on whether a step is compiled.
 //
-// An arithmetic says so by naming a convolution_algorithm; cpu/conv.hpp calls it. Each thread keeps the memory for
-// transformed numbers until it ends: (M + 2)^2 times the filters' numbers, and some 512 KB.
+// cpu/conv.hpp calls the convolution_algorithm that an arithmetic names. Each thread keeps memory for transformed
+// numbers until it ends (docs/rooms/cpu.md says how much).
 #pragma once
 #include "../base/build.hpp"
 
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <new>
+#include <string_view>
 
 #include "kernel.hpp"
 #include "window_sums.hpp"
@@ -79,9 +79,8 @@ struct winograd_product {
   static constexpr auto width = static_cast<std::int64_t>(N::width);
 
   // Returns whether this takes less time than direct sums, and needs at most 64 MB for transformed filters of floats.
-  // It depends on shape alone, as the bits do. Time is counted in multiplications: those of the tiles; for each tile
-  // some for each channel, which is transformed; and those of as many tiles as transforming the filters takes the time
-  // of.
+  // It depends on shape alone, as the bits do. Time is counted in multiplications: transforming a channel of a tile
+  // takes the time of for_channel of them, and transforming the filters that of for_filters tiles.
   static constexpr bool takes(const problem& g) {
     constexpr std::int64_t for_channel = M == 2 ? 12 : 8, for_filters = M == 2 ? 10 : 16, least = 16;
     if (g.depth < least || g.channels < least) return false;
@@ -312,6 +311,7 @@ private:
 // This is what cpu/conv.hpp calls: each function returns whether it has computed the result.
 template <class A, int M>
 struct winograd_convolutions {
+  static constexpr std::string_view name = M == 2 ? "winograd<2>" : "winograd<4>";  // in a cluster's fingerprint
   template <class T, class S, class G>
   static bool forward(const S& s, const G& g, T* y, const T* x, const T* filters) {
     const winograd_problem<T> p{.x = x,
