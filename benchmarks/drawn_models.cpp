@@ -2,7 +2,7 @@
 // on one thread: libtorch, Eigen and oneDNN, as far as they are installed. What is not, is named and left out.
 // takes: onednn torch
 //
-//   bench_drawn_models [seed [MLPs [convolutions]]]      without a seed others each time; 40 and 40
+//   bench_drawn_models [seed [MLPs [convolutions [3x3s]]]]      without a seed others each time; 40, 40 and 0
 //
 // The shapes are read when it runs, so ours is interpreted: a stepper on an interpreted model, a session for the
 // convolutions. All have subnormal numbers flushed to zero. OpenBLAS, which libtorch uses, may need OPENBLAS_CORETYPE
@@ -18,6 +18,9 @@
 // alike on both sides, as libtorch has them. libtorch appears with both of its layouts; oneDNN with the layouts that it
 // prefers, what it has to reorder for them not counted.
 //
+// 3x3s: convolutions of 3x3 by steps of 1 with 16 to 128 channels, half of them with 64 on both sides, ours by direct
+// sums and then by winograd<4>.
+//
 // All take turns; a figure is the median of its turns. The first results are compared: losses of five steps, and every
 // number of a convolution and its gradients, to 1e-4. Shares are those of limits that are sampled between the turns:
 // FLOPs at the peak of one processor; and the least bytes that a step has to move (parameters and slots read and
@@ -28,6 +31,7 @@
 #include "training.hpp"
 #include "yardstick.hpp"
 
+#include <gradus/cpu/winograd.hpp>
 #include <gradus/ops/conv.hpp>
 #include <gradus/ops/layer.hpp>
 #include <gradus/ops/loss.hpp>
@@ -396,6 +400,18 @@ conv_shape draw_conv(drawn& r) {
   return s;
 }
 
+conv_shape draw_three_by_three(drawn& r) {
+  conv_shape s = draw_conv(r);
+  s.kernel = 3, s.stride = 1;
+  if (r.below(2) != 0)
+    s.in = s.out = 64;
+  else
+    s.in = r.scaled(16, 128), s.out = r.scaled(16, 128);
+  s.images = r.scaled(1, 64);
+  while (s.images > 1 && s.flops() > 4e9) s.images /= 2;
+  return s;
+}
+
 // What a convolution gives: y, dx, dw, in our layouts [n, h, w, c] and [kh, kw, in, out].
 struct results {
   std::vector<float> y, dx, dw;
@@ -515,6 +531,7 @@ private:
 };
 #endif
 
+template <class Arithmetic = gradus::fast>
 line compare_conv(const conv_shape& s, yardstick::sampler& machine) {
   using namespace gradus;
   graph g;
@@ -527,7 +544,7 @@ line compare_conv(const conv_shape& s, yardstick::sampler& machine) {
   const value of[] = {y}, by[] = {x, w}, upstream[] = {dy};
   const auto d = gradients(g, of, by, {.grad_ys = upstream});
   const std::vector<fetch> wanted{y, d[0].dense, d[1].dense};
-  session ours{g};
+  session<cpu<Arithmetic>> ours{g};
   ours.initialize(1);
   const auto values = [](const auto& t) {
     const auto all = t.template as<float>();
@@ -591,7 +608,8 @@ void one_thread() {
 
 int main(int argc, char** argv) {
   const std::uint64_t seed = argc > 1 ? static_cast<std::uint64_t>(std::atoll(argv[1])) : std::random_device()();
-  const int mlps = argc > 2 ? std::atoi(argv[2]) : 40, convolutions = argc > 3 ? std::atoi(argv[3]) : 40;
+  const int mlps = argc > 2 ? std::atoi(argv[2]) : 40, convolutions = argc > 3 ? std::atoi(argv[3]) : 40,
+            threes = argc > 4 ? std::atoi(argv[4]) : 0;
   one_thread();
   const gradus::subnormal_scope flushing(gradus::subnormal_mode::flush);  // of this thread, which all use
   std::printf("seed %llu, %zu bits, interpreted, beside%s%s%s; not here:%s%s%s\n",
@@ -601,7 +619,7 @@ int main(int argc, char** argv) {
   yardstick::sampler machine;
   machine.take();
   drawn r{seed * 0x9E3779B97F4A7C15u + 1};
-  std::vector<line> of_mlps, of_convolutions;
+  std::vector<line> of_mlps, of_convolutions, directly, by_tiles;
   const auto row = [&](std::vector<line>& to, line l) {
     std::printf("%s\n", l.text.c_str());
     std::fflush(stdout);
@@ -610,8 +628,14 @@ int main(int argc, char** argv) {
   };
   for (int i = 0; i < mlps; ++i) row(of_mlps, compare_mlp(draw_mlp(r), machine));
   for (int i = 0; i < convolutions; ++i) row(of_convolutions, compare_conv(draw_conv(r), machine));
+  for (int i = 0; i < threes; ++i) {
+    const conv_shape s = draw_three_by_three(r);
+    row(directly, compare_conv(s, machine)), row(by_tiles, compare_conv<gradus::winograd<4>>(s, machine));
+  }
   std::printf("\n");
   machine.print();
   sum_up("MLPs; a ratio above 1 means that ours is faster", of_mlps);
   sum_up("convolutions", of_convolutions);
+  sum_up("convolutions of 3x3 by direct sums", directly);
+  sum_up("convolutions of 3x3 by winograd<4>", by_tiles);
 }
