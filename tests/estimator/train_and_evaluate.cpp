@@ -367,6 +367,44 @@ TEST_CASE("a training that is over when it begins is evaluated and exported: a k
   CHECK(r.evaluations == 4);
 }
 
+namespace {
+// Ends a training at a step.
+struct ends_at {
+  std::int64_t step;
+  void after_run(run_context& c, const run_values&) {
+    if (c.session().global_step() == step) c.request_stop();
+  }
+};
+struct waiting_exporter {
+  static constexpr bool only_the_final_export = true;
+  std::string name() const { return "last"; }
+  std::string export_model(const export_call& c) const { return c.is_the_final_export ? "exported" : ""; }
+};
+}  // namespace
+
+TEST_CASE("a training that ends before max_steps warns that an exporter waits for them in vain") {
+  const auto warnings_of = [](input_function data, std::optional<std::int64_t> max_steps, std::int64_t ends) {
+    const testing::temp_dir dir;
+    std::string lines;
+    estimator e(
+        [](const named_tensors& f, value y, mode m) -> estimator_spec { return line::model(f, y, m); },
+        {.config = {.model_dir = dir.path()}, .log = [&](std::string_view line) { lines += text(line, "\n"); }});
+    train_and_evaluate(e, train_spec(std::move(data), {.max_steps = max_steps, .hooks = {ends_at{ends}}}),
+                       eval_spec(line::once, {.exporters = waiting_exporter{}, .throttle_secs = 0}));
+    const auto at = lines.find("The exporter \"last\"");
+    return at == std::string::npos ? std::string() : lines.substr(at, lines.find('\n', at) - at);
+  };
+  CHECK(warnings_of(line::endless, 22, 13) ==
+        "The exporter \"last\" exported nothing: it waits for the evaluation of max_steps (22), and the training ended "
+        "at "
+        "step 13. export_saved_model exports the newest checkpoint.");
+  CHECK(warnings_of(line::endless, 22, 100).empty());
+  CHECK(warnings_of(line::once, std::nullopt, 100)
+            .starts_with("The exporter \"last\" exported nothing: it waits for the evaluation of max_steps, which the "
+                         "train_spec does not "
+                         "have, and the training ended at step "));
+}
+
 TEST_CASE("E9 throttling skips, the last checkpoint is evaluated anyway") {
   local_run r;
   r.in_each_step = [&] { r.hand.advance(1); };

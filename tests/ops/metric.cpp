@@ -430,3 +430,38 @@ TEST_CASE("accuracy of logits takes the largest, the first of equals; prediction
                        "sigmoid gives them, and a NaN comes from the data or from a model that diverged",
                        invalid_argument);
 }
+
+namespace {
+// That of docs/losses.md.
+constexpr metric f1(value labels, value guesses) {
+  graph& g = *labels.g;
+  const auto scope = g.name_scope("f1");
+  const auto hits = g.variable("hits", {}, {.init = zeros, .trainable = false, .local = true});
+  const auto all = g.variable("all", {}, {.init = zeros, .trainable = false, .local = true});
+  const auto h = reduce_sum(labels * guesses), a = reduce_sum(labels) + reduce_sum(guesses);
+  const auto hits_now = assign_add(hits, h), all_now = assign_add(all, a);
+  return {.result = 2.0 * hits / all, .update = 2.0 * hits_now / all_now, .batch_result = 2.0 * h / a};
+}
+}  // namespace
+
+TEST_CASE("a metric of the program's own counts over batches") {
+  graph g;
+  const value y = g.placeholder("y", {batch}), p = g.placeholder("p", {batch});
+  const metric m = f1(y, p);
+  session s{g};
+  s.initialize(1);
+  float hits = 0, all = 0;
+  for (int b = 1; b <= 3; ++b) {
+    std::vector<float> labels, guesses;
+    float h = 0, a = 0;
+    for (int i = 0; i < 5 * b; ++i) {
+      labels.push_back(i % 2 == 0 ? 1.0F : 0.0F), guesses.push_back(i % (b + 1) == 0 ? 1.0F : 0.0F);
+      h += labels.back() * guesses.back(), a += labels.back() + guesses.back();
+    }
+    hits += h, all += a;
+    const auto found = s.run({m.update, m.batch_result}, {{"y", labels}, {"p", guesses}});
+    CHECK(found[0].as<float>()[0] == 2 * hits / all);
+    CHECK(found[1].as<float>()[0] == 2 * h / a);
+    CHECK(s.run(m.result).as<float>()[0] == 2 * hits / all);
+  }
+}

@@ -228,6 +228,12 @@ TEST_CASE("trainable_variables: those of a scope, in their order") {
   CHECK(names(trainable_variables(g, "first/")) == "first/a/kernel first/a/bias first/c/kernel first/c/bias ");
   CHECK(names(trainable_variables(g, "second")) == "second/b/kernel second/b/bias ");
   CHECK(trainable_variables(g).values().count == 6);
+  const auto first = trainable_variables(g, "first/");
+  std::string by_range;
+  for (const value v : first) by_range += std::string(g.name_of(v.id)) + " ";
+  CHECK(by_range == "first/a/kernel first/a/bias first/c/kernel first/c/bias ");
+  CHECK(first.size() == 4);
+  CHECK(g.name_of(first[2].id) == "first/c/kernel");
   const auto list = compute_gradients(reduce_mean(b), {.var_list = trainable_variables(g, "second")});
   REQUIRE(list.count == 2);
   CHECK(g.name_of(list[0].variable.id) == "second/b/kernel");

@@ -934,7 +934,48 @@ TEST_CASE("a variable by its name: of the last step, of a checkpoint, and what i
   auto again = on_a_line_of(s);  // has not trained
   CHECK(now(again) == now(t));
   CHECK_THROWS_WITH_AS(again.variable("logits"),
-                       doctest::Contains("the model has no variable \"logits\"; it has hidden/kernel, "), not_found);
+                       doctest::Contains("the model has no variable \"logits\"; it has global_step, hidden/kernel, "),
+                       not_found);
+  // A slot, an average, a rule's own number and the step, as a checkpoint has them.
+  run_setting of_rich;
+  auto r = interpreted(of_rich);
+  r.train(data.endless(), {.max_steps = 4});
+  const state_list all = r.state();
+  for (const char* name :
+       {"logits/kernel/Adam", "logits/kernel/ExponentialMovingAverage", "beta1_power", "global_step"}) {
+    REQUIRE(all.find(name) != nullptr);
+    CHECK(r.variable(name).data == all.find(name)->bytes.data());
+    CHECK(r.variable(name).dims == all.find(name)->dims);
+  }
+  CHECK(r.variable("global_step").as<std::int64_t>()[0] == 4);
+  CHECK(r.variable("beta1_power").as<double>()[0] == doctest::Approx(std::pow(0.9, 5)));
+}
+
+TEST_CASE("weights that the program gave are evaluated, read and trained on, without a step before") {
+  const std::vector<float> x{1, 2, 3}, y{5, 7, 9};
+  const auto rows = [&] { return from_spans("x", x, extents{1}, "y", y, extents{1}).batch(3); };
+  for (const bool with_files : {false, true}) {
+    run_setting s;
+    if (!with_files) s.config = {};
+    auto t = make_trainer(line, gradient_descent{.rate = 0.1}, s.config, s.files, silent{});
+    CHECK_THROWS_AS(t.evaluate(rows()), failed_precondition);
+    t.steps().initialize(42);
+    const state_list all = t.state();
+    for (const auto& e : all.entries())
+      if (e.name.starts_with("line/"))
+        *reinterpret_cast<float*>(e.bytes.data()) = e.name == "line/kernel" ? 2.0F : 0.0F;
+    CHECK(t.evaluate(rows())["loss"] == doctest::Approx(9.0));  // 2 x lacks 3 everywhere
+    CHECK(t.variable("line/kernel").as<float>()[0] == 2.0F);
+    t.predict(rows(), [](const predictions& p) { CHECK(p["y"].as<float>()[1] == 4.0F); });
+    // The gradient by w is mean(2 (2 x - y) x) = -12.
+    t.train(rows(), {.steps = 1});
+    CHECK(t.variable("line/kernel").as<float>()[0] == doctest::Approx(2.0 + 0.1 * 12));
+    // A run that failed before its first step has not given anything.
+    auto failed = make_trainer(line, gradient_descent{.rate = 0.1}, silent{});
+    CHECK_THROWS(failed.train(rows().take(0), {.steps = 1}));
+    failed.steps().initialize(42);
+    CHECK_THROWS_AS(failed.evaluate(rows()), failed_precondition);
+  }
 }
 
 TEST_CASE("evaluate and predict begin again where data ended") {

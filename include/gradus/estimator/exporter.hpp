@@ -56,14 +56,18 @@ public:
     if constexpr (exporter<E>) {
       const auto held = std::make_shared<E>(std::move(e));
       name_ = held->name();
+      if constexpr (requires { E::only_the_final_export; }) only_final_ = E::only_the_final_export;
       export_ = [held](const export_call& c) -> std::string { return held->export_model(c); };
     }
   }
   const std::string& name() const { return name_; }
   std::string export_model(const export_call& c) const { return export_(c); }
+  // Returns true if it exports nothing before a call with is_the_final_export.
+  bool waits_for_the_final_export() const { return only_final_; }
 
 private:
   std::string name_;
+  bool only_final_ = false;
   std::function<std::string(const export_call&)> export_;  // copies are the same exporter
 };
 
@@ -103,9 +107,12 @@ private:
   exporter_options o_;
 };
 
-// Exports after the last evaluation, that of the last step.
+// Exports after the evaluation of max_steps. A training that ends before that, by a hook or at the end of its input,
+// exports nothing, as in TensorFlow; train_and_evaluate then warns. An exporter of your own that says the same of
+// itself has the constant too.
 class final_exporter {
 public:
+  static constexpr bool only_the_final_export = true;
   final_exporter(std::string name, exporter_options o);
   const std::string& name() const { return name_; }
   std::string export_model(const export_call& c) const;

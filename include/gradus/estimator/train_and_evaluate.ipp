@@ -254,7 +254,19 @@ private:
     const bool was_over = train_->max_steps() && step && *step >= *train_->max_steps();
     train(listeners);
     if (was_over) behind->evaluate_last(*step);
+    if (!evaluator.has_seen_the_last()) warn_of_no_final_export();
     return {std::move(behind->outcome.metrics), std::move(behind->exported)};
+  }
+
+  void warn_of_no_final_export() const {
+    const auto until = train_->max_steps(), ended = checkpoint_step(e_->latest_checkpoint());
+    if (until && ended && *ended >= *until) return;  // a listener has refused the evaluation
+    for (const any_exporter& x : eval_->exporters())
+      if (x.waits_for_the_final_export())
+        e_->warn(text("The exporter \"", x.name(), "\" exported nothing: it waits for the evaluation of max_steps",
+                      until ? text(" (", *until, ")") : ", which the train_spec does not have",
+                      ended ? text(", and the training ended at step ", *ended) : "",
+                      ". export_saved_model exports the newest checkpoint."));
   }
 
   // The configuration and the server have to say the same of this task.

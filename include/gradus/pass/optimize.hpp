@@ -53,6 +53,11 @@ public:
   }
   constexpr bool given() const { return given_; }
   constexpr const detail::seq<value>& values() const { return list_; }
+  // It is a range too, as TensorFlow's list is: for (value v : trainable_variables(g, "gen/")).
+  constexpr const value* begin() const { return list_.first; }
+  constexpr const value* end() const { return list_.first + list_.count; }
+  constexpr std::size_t size() const { return static_cast<std::size_t>(list_.count); }
+  constexpr value operator[](std::size_t i) const { return list_.first[i]; }
 
 private:
   detail::seq<value> list_;

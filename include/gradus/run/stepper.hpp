@@ -88,6 +88,12 @@ public:
     }
     updates_.variables.count_steps(updates_.step.global_step);
   }
+  // Returns true once every variable has a value, of its initializer or of a checkpoint.
+  bool is_initialized() const {
+    for (std::size_t i = 0; i < updates_.variables.size(); ++i)
+      if (!updates_.variables.info(i).initialized) return false;
+    return true;
+  }
   // Sets local variables (metrics) back to their initial values, but those that only predictions have (a cache).
   void reset_local() { start_local(updates_.variables), start_local(local_of(mode::evaluate)); }
 

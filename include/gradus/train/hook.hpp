@@ -55,7 +55,10 @@ struct run_options;
 struct session_run_args;
 namespace detail {
 class hook_calls;
-}
+// Returns the entry of this name as a view of the memory that the list names. Raises not_found with the names that the
+// owner ("model", "session") has.
+const_tensor_view named_in(const state_list& state, std::string_view owner, std::string_view name);
+}  // namespace detail
 
 // This object is the run that calls a hook. It lives until `end` returns.
 class hooked_session {

@@ -108,9 +108,9 @@ public:
   }
 
   // ---- values for the variables: those of the newest checkpoint, otherwise the initializers' and those of a warm
-  // start. Returns true if there was a checkpoint. If `only_reading`, nothing is started without a checkpoint, and the
-  // run does not own the directory. A `path` names the checkpoint to restore in place of the newest. `last` is the last
-  // step that this run makes.
+  // start. Returns true if there was a checkpoint. If `only_reading`, nothing is started without a checkpoint, the run
+  // does not own the directory, and true is returned too if the program itself has initialized the variables. A `path`
+  // names the checkpoint to restore in place of the newest. `last` is the last step that this run makes.
   bool restore(Steps& steps, const state_list& list, bool only_reading, std::string_view path = {},
                std::int64_t last = std::numeric_limits<std::int64_t>::max()) {
     restored_run read;
@@ -126,8 +126,13 @@ public:
       read_path_ = found->path;
       newest_then_ = path.empty() ? newest : read_path_;
       say(restored_line(*found));
-    } else if (only_reading)
-      return false;
+    } else if (only_reading) {
+      // Values that the program gave: it called `initialize` itself, and may have put others over them. Where a run has
+      // begun they may be those of a run that failed; and a warm start, or a cluster, would replace them.
+      if constexpr (Composition::warm_starts || Composition::in_cluster) return false;
+      return !began_ && steps.is_initialized();
+    }
+    began_ = began_ || !only_reading;
     steps.initialize(settings_.seed);
     outside_writes_ = outside_writes_of(steps), input_is_behind_ = spoiled_ = false;
     bool begins = !found;
@@ -390,6 +395,7 @@ private:
   step_counter counter_;
   double loss_ = std::numeric_limits<double>::quiet_NaN(), rate_ = 0;
   bool trusted_ = false, published_ = false, stop_ = false;
+  bool began_ = false;            // a run has given the variables their values
   std::int64_t saved_step_ = -1;  // of the newest checkpoint that was written (or is being written) or read
   std::int64_t outside_writes_ = 0;
   bool input_is_behind_ = false, spoiled_ = false;  // spoiled: steps were made that are dropped

@@ -220,13 +220,13 @@ public:
 
   std::int64_t global_step() const { return stepper_.global_step(); }
   const run_config& config() const { return config_; }
-  // Returns the codec of its checkpoints; flat_binary without a model_dir.
-  any_codec codec() const { return loop_.codec(); }
+  any_codec codec() const { return loop_.codec(); }  // of its checkpoints; flat_binary without a model_dir
   stepper_type& steps() { return stepper_; }
-  // Returns a variable, which it reads from the newest checkpoint before the first step; a view until the next call.
+  // Returns a variable, slot or average by its name in a checkpoint (read before the first step); until the next call.
   const_tensor_view variable(std::string_view name) {
     ready_to_read();
-    return stepper_.variables().named(name);
+    auto& own = stepper_.variables();
+    return own.find(name) >= 0 ? const_tensor_view(own.named(name)) : detail::named_in(state(), "model", name);
   }
   // Writes a line to this trainer's log sink.
   void say(std::string_view line) { loop_.say(line); }
