@@ -1,8 +1,11 @@
+#include "../sanitized.hpp"
 #include "conv_order.hpp"
 
 using namespace window_test;
 
 namespace {
+constexpr int drawn_shapes = is_sanitized ? 25 : 60;
+
 template <class T>
 void check_convolution(const problem& p, lcg& random, double tolerance) {
   const auto x = random.reals<T>(p.x_size()), w = random.reals<T>(p.w_size()), dy = random.reals<T>(p.y_size());
@@ -40,7 +43,7 @@ void check_convolution(const problem& p, lcg& random, double tolerance) {
 
 TEST_CASE("convolutions and their gradients agree with plain loops") {
   lcg random{3};
-  for (int i = 0; i < 60; ++i) {
+  for (int i = 0; i < drawn_shapes; ++i) {
     const problem p = draw(random);
     INFO(p.n, " x ", p.h, " x ", p.w, " x ", p.in, ", window ", p.kh, " x ", p.kw, ", strides ", p.sh, ", ", p.sw,
          ", out ", p.out);
@@ -51,7 +54,7 @@ TEST_CASE("convolutions and their gradients agree with plain loops") {
 
 TEST_CASE("every number is its chain of fma, bit for bit, in any number of parts") {
   lcg random{5};
-  for (int i = 0; i < 60; ++i) {
+  for (int i = 0; i < drawn_shapes; ++i) {
     const problem p = draw(random);
     check_order<float, fast>(p, random);
     if (i % 3 == 0) check_order<double, portable>(p, random);
