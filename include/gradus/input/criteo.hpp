@@ -11,6 +11,7 @@
 #pragma once
 #include "../base/build.hpp"
 
+#include <array>
 #include <cmath>
 
 #include "dataset.hpp"

@@ -70,20 +70,25 @@ GRADUS_BODY bool criteo_dataset::parse(std::string_view line, const row& to) {
     to.integer[i] = x;
     past_tab();
   }
+  const std::int64_t buckets = how_.hash_buckets;
   for (std::int64_t i = 0; i < categories; ++i) {
     if (!more) return few();
     std::int64_t x = -1;
     if (at != end && *at != '\t') {
-      const char* const from = at;
       std::uint32_t n = 0;
-      for (; at != end && *at != '\t' && at - from < 9; ++at) {
-        const int digit = hex_digit(*at);
-        if (digit < 0) break;
-        n = n << 4 | static_cast<std::uint32_t>(digit);
+      int all = -1;  // below 0 if one is no digit
+      if (end - at >= 8) {
+        all = 0;
+        for (int k = 0; k < 8; ++k) {
+          const int digit = hex_digit(at[k]);
+          all |= digit, n = n << 4 | static_cast<std::uint32_t>(digit & 15);
+        }
       }
-      if (at - from != 8 || (at != end && *at != '\t'))
-        return wrong("field ", number, ": expected 8 hexadecimal digits, found \"", field(from, end), '"');
-      x = how_.hash_buckets > 0 ? n % how_.hash_buckets : std::int64_t{n};
+      if (all < 0 || (end - at > 8 && at[8] != '\t'))
+        return wrong("field ", number, ": expected 8 hexadecimal digits, found \"", field(at, end), '"');
+      at += 8;
+      // A division of 32 bits takes less time.
+      x = buckets == 0 ? std::int64_t{n} : buckets <= UINT32_MAX ? n % static_cast<std::uint32_t>(buckets) : n;
     }
     to.category[i] = x;
     past_tab();
@@ -92,9 +97,15 @@ GRADUS_BODY bool criteo_dataset::parse(std::string_view line, const row& to) {
 }
 
 GRADUS_BODY int criteo_dataset::hex_digit(char c) {
-  if (detail::is_digit(c)) return c - '0';
-  const char lower = static_cast<char>(c | 0x20);
-  return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
+  static constexpr auto digits = [] {
+    std::array<std::int8_t, 256> all{};
+    for (auto& d : all) d = -1;
+    for (int i = 0; i < 16; ++i)
+      for (const char* names : {"0123456789abcdef", "0123456789ABCDEF"})
+        all[static_cast<unsigned char>(names[i])] = static_cast<std::int8_t>(i);
+    return all;
+  }();
+  return digits[static_cast<unsigned char>(c)];
 }
 
 GRADUS_BODY std::string_view criteo_dataset::field(const char* from, const char* end) {

@@ -63,13 +63,13 @@ private:
       list.push_back(n);
     }
     if (how_.multilabel)
-      put(*out, label_, list);
+      put<Number>(*out, label_, list);
     else
       std::memcpy(rows_[label_], list.data(), sizeof(Number));
     return true;
   }
   template <class Number>
-  static void put(datum& out, std::size_t k, const std::vector<Number>& list) {
+  static void put(datum& out, std::size_t k, std::span<const Number> list) {
     const auto to = out.resize(k, {static_cast<std::int64_t>(list.size())});
     if (!list.empty()) std::memcpy(to.mutable_data(), list.data(), list.size() * sizeof(Number));
   }
@@ -89,7 +89,7 @@ private:
   // The state of the record that is being read.
   std::string_view rest_;
   std::vector<std::byte*> rows_;
-  std::vector<std::int64_t> indices_, longs_;
+  std::vector<std::int64_t> indices_, longs_;  // indices and values have room for the longest record so far
   std::vector<std::int32_t> ints_;
   std::vector<float> values_, floats_;
   std::vector<double> doubles_;
