@@ -2,6 +2,9 @@
 #include <gradus/input/padded_batch.hpp>
 #include <gradus/testing/temp_dir.hpp>
 
+#include <algorithm>
+#include <charconv>
+
 #include "reader_files.hpp"
 
 using namespace reader_tests;
@@ -62,6 +65,42 @@ TEST_CASE("ragged, labels in a list, queries") {
   datum b;
   REQUIRE(batches.next(b));
   CHECK(shown(b) == "[0,8,0,0] [0.5,2,0,0] [1,0]");
+}
+
+TEST_CASE("features of every length, with blanks of every kind between them and behind the last") {
+  random_stream r{9, 0};
+  for (int round = 0; round < 4000; ++round) {
+    std::string line = "1 ";
+    std::vector<std::int64_t> indices;
+    std::vector<float> values;
+    std::int64_t index = 0;
+    for (int f = static_cast<int>(r.below(5)); f >= 0; --f) {
+      index += static_cast<std::int64_t>(1 + r.below(r.below(2) == 0 ? 9 : 9999999));
+      std::string value = r.below(4) == 0 ? "-" : "";
+      for (int d = static_cast<int>(r.below(r.below(3) == 0 ? 14 : 6)); d >= 0; --d)
+        value += static_cast<char>('0' + r.below(10));
+      if (r.below(2) == 0) value.insert(value.size() - r.below(static_cast<std::uint32_t>(value.size())), ".");
+      if (r.below(8) == 0) value += "e-3";
+      const char* const begin = value.data();
+      float x = 0;
+      if (std::from_chars(begin, begin + value.size(), x).ptr != begin + value.size()) value = "7", x = 7;
+      line += text(index, ':', value);
+      indices.push_back(index - 1), values.push_back(x);
+      const char* const blanks[] = {" ", "  ", "\t", " \t"};
+      if (f != 0 || r.below(2) == 0) line += blanks[r.below(4)];
+    }
+    INFO(line);
+    for (const char* behind : {"", "\n", "\r\n", " # 9:9 more\n"}) {
+      auto rows = libsvm("f", {.ragged = true}, disk_with({{"f", line + behind}}));
+      datum e;
+      REQUIRE(rows.next(e));
+      const auto i = e.values<std::int64_t>("indices");
+      const auto v = e.values<float>("values");
+      CHECK(std::equal(i.begin(), i.end(), indices.begin(), indices.end()));
+      CHECK(std::equal(v.begin(), v.end(), values.begin(), values.end()));
+      CHECK_FALSE(rows.next(e));
+    }
+  }
 }
 
 TEST_CASE("what is wrong with a record, and the next one") {

@@ -99,7 +99,7 @@ GRADUS_BODY bool libsvm_dataset::parse(datum* out) {
         return wrong("expected <index>:<value>, found \"", w.substr(0, 50), '"');
       at = rest_.data();
     }
-    if (at == next) {
+    if (at == next && at != end) {
       asm("" : "+r"(next));  // no other way to this place is to be waited for
       at = next + 1;
     }
