@@ -18,7 +18,8 @@ TEST_CASE("steps per second are of the steps since the last due report") {
   CHECK(c.due());
   CHECK(r.steps_per_sec == 0.5);
   CHECK(r.eta_secs == 0);  // nobody said how many there will be
-  c.count(20, 0, 0.5, 0.1, 111, 5);
+  r = c.count(20, until_data_end, 0.5, 0.1, 111, 5);
+  CHECK((r.max_steps == 0 && r.eta_secs == 0));
   CHECK(c.steps_per_sec() == 5);
   c.count(21, 0, 0.5, 0.1, 111, 0);
   CHECK(!c.due());                // never

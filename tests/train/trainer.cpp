@@ -842,10 +842,10 @@ TEST_CASE("refusals of train, evaluate and predict") {
   auto trainer = interpreted(s);
   CHECK(refusal<invalid_argument>([&] { trainer.train(data.endless(), {}); }) ==
         "train: expected one of max_steps and steps above 0, found max_steps 0 and steps 0; give one, as in "
-        "{.max_steps = 1000}");
+        "{.max_steps = 1000}, or {.steps = until_data_end}");
   CHECK(refusal<invalid_argument>([&] { trainer.train(data.endless(), {.max_steps = 5, .steps = 5}); }) ==
         "train: expected one of max_steps and steps above 0, found max_steps 5 and steps 5; give one, as in "
-        "{.max_steps = 1000}");
+        "{.max_steps = 1000}, or {.steps = until_data_end}");
   CHECK(refusal<failed_precondition>([&] { trainer.evaluate(data.all().batch(8)); }) ==
         "there is no checkpoint in \"run\" to evaluate or predict with; train first");
   run_setting no_files;

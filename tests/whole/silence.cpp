@@ -239,6 +239,13 @@ TEST_CASE("data that end before the last step, or stand at their end, are one wa
           "go on");
     trainer.train(points().repeat().batch(2), {.steps = 5});
     CHECK(heard.size() == 2);
+    auto again = points().batch(2);
+    trainer.train(again, {.steps = until_data_end});
+    CHECK((heard.size() == 2 && trainer.global_step() == 9));
+    trainer.train(again, {.steps = until_data_end});
+    REQUIRE(heard.size() == 3);
+    CHECK(heard[2] ==
+          "the data ended at step 9 (they gave no step to this call); rewind() them or add .repeat() to go on");
   }
   heard.clear();
   const auto run = [&] {

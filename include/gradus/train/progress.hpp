@@ -15,6 +15,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -26,6 +27,9 @@
 #include "../base/error.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
+
+// As a number of steps of a call of `train`: it trains until the input ends, without a warning that it did.
+inline constexpr std::int64_t until_data_end = std::numeric_limits<std::int64_t>::max();
 
 // This is the progress after a step. Rates are averages over the steps since the last due report.
 struct progress_report {

@@ -15,13 +15,14 @@ namespace gradus::inline GRADUS_BUILD::detail {
 
 GRADUS_BODY std::string data_ended(std::int64_t step, std::int64_t last, std::int64_t trained,
                                    std::string_view remedy) {
-  return text("the data ended at step ", step, ", before step ", last,
+  return text("the data ended at step ", step, last != until_data_end ? text(", before step ", last) : "",
               trained == 0 ? " (they gave no step to this call)" : "", "; ", remedy);
 }
 
 GRADUS_BODY void refuse_steps(std::int64_t max_steps, std::int64_t steps) {
-  raise(status::invalid_argument, text("train: expected one of max_steps and steps above 0, found max_steps ",
-                                       max_steps, " and steps ", steps, "; give one, as in {.max_steps = 1000}"));
+  raise(status::invalid_argument,
+        text("train: expected one of max_steps and steps above 0, found max_steps ", max_steps, " and steps ", steps,
+             "; give one, as in {.max_steps = 1000}, or {.steps = until_data_end}"));
 }
 GRADUS_BODY std::string stood_there(std::int64_t step, std::int64_t last) {
   return text("train: global_step is ", step, ", so max_steps ", last,

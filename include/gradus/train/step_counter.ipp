@@ -8,6 +8,7 @@ namespace gradus::inline GRADUS_BUILD::detail {
 GRADUS_BODY progress_report step_counter::count(std::int64_t step, std::int64_t last, double loss, double rate,
                                                 double now, double every) {
   due_ = divides(every, step);
+  if (last == until_data_end) last = 0;
   if (step > from_ && now > since_)  // the mean since the last report that was due
     steps_per_sec_ = static_cast<double>(step - from_) / (now - since_);
   if (due_) start(step, now);

@@ -9,12 +9,13 @@
 
 #include "../input/dataset.hpp"
 #include "evaluation.hpp"
+#include "progress.hpp"
 
 namespace gradus::inline GRADUS_BUILD {
 
 struct train_options {
   std::int64_t max_steps = 0;  // stop at this global_step: a resumed run does the rest. One of the two.
-  std::int64_t steps = 0;      // stop after so many steps of this call
+  std::int64_t steps = 0;      // stop after so many steps of this call; or until_data_end
 };
 struct hooked_train_options;     // with hooks of a list that is made when the program runs: run_hooks.hpp
 struct validated_train_options;  // with a validation while it trains: validation.hpp

@@ -75,10 +75,9 @@ public:
     stepper_.allocate();
   }
 
-  // Trains until max_steps, or the end of the data. Continues from the newest checkpoint in model_dir if there is one.
-  // The dataset is batched, and keeps the position where it stopped when this returns. Data that end before the last
-  // step end the call with a warning. Raises failed_precondition if another process trains into model_dir, and
-  // out_of_range if the data are empty and the model was never trained.
+  // Trains until max_steps, or the end of the data (`steps = until_data_end`; else such an end gives a warning), from
+  // the newest checkpoint in model_dir on, if there is one. The dataset is batched, and keeps its position. Raises
+  // failed_precondition if another process trains into model_dir, out_of_range if the first data are empty.
   template <class Dataset>
     requires detail::batches_to_change<Dataset>
   void train(Dataset&& data, const train_options& options) {
@@ -263,7 +262,6 @@ private:
     loop_.notice_writes(stepper_);
     const bool goes_on = loop_.trusts_memory();
     if (goes_on) loop_.refuse_other_checkpoints();
-    constexpr auto never = std::numeric_limits<std::int64_t>::max();
     const bool was_behind = loop_.input_is_behind();
     if (was_behind) {
       state_list input;
@@ -272,11 +270,11 @@ private:
     }
     const bool resumed =
         goes_on ? stepper_.global_step() > 0
-                : loop_.restore(stepper_, list, false, {}, options.max_steps > 0 ? options.max_steps : never);
+                : loop_.restore(stepper_, list, false, {}, options.max_steps > 0 ? options.max_steps : until_data_end);
     const std::int64_t began = stepper_.global_step();
-    const std::int64_t last = options.max_steps > 0           ? options.max_steps
-                              : options.steps > never - began ? never
-                                                              : began + options.steps;
+    const std::int64_t last = options.max_steps > 0                    ? options.max_steps
+                              : options.steps > until_data_end - began ? until_data_end
+                                                                       : began + options.steps;
     // The saved position belongs to the input of a later call, which restores it.
     if (!goes_on && began > last) loop_.read_again_later();
     // State that an earlier call could not save is saved now.
@@ -304,7 +302,9 @@ private:
             if (stepper_.is_over()) break;
           const std::int64_t step = stepper_.global_step();
           if (step == 0) raise(status::out_of_range, text("train: ", detail::gave_nothing));
-          loop_.warn_of(detail::data_ended(step, last, step - began) + more.left_for_the_last_step());
+          const std::string left = more.left_for_the_last_step();
+          if (last != until_data_end || step == began || !left.empty())
+            loop_.warn_of(detail::data_ended(step, last, step - began) + left);
           break;
         }
         loop_.after_run();
