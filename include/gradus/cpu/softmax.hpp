@@ -116,7 +116,9 @@ struct short_rows {
 
 private:
   // Gives the columns of `width` rows, which lie `stride` apart and have `count` numbers each; the others are `rest`.
-  static GRADUS_INLINE void turned(const T* x, std::int64_t stride, std::int64_t count, T rest, N* columns) {
+  static GRADUS_INLINE void turned([[maybe_unused]] const T* x, [[maybe_unused]] std::int64_t stride,
+                                   [[maybe_unused]] std::int64_t count, [[maybe_unused]] T rest,
+                                   [[maybe_unused]] N* columns) {
 #if GRADUS_SIMD && GRADUS_SHUFFLES
     if constexpr (supported) {
       typename N::reg r[N::width];

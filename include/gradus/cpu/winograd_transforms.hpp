@@ -3,6 +3,8 @@
 #pragma once
 #include "../base/build.hpp"
 
+#include <cstddef>
+
 #include "number.hpp"
 
 namespace gradus::inline GRADUS_BUILD::detail {
@@ -83,15 +85,16 @@ struct winograd_transforms<4> {
 // Applies a transform of In numbers to Out numbers along both axes of In x In numbers, which load(i, j) returns.
 template <int In, int Out, class N, class Load, class Transform, class Store>
 GRADUS_INLINE void transform_both(Load load, Transform transform, Store store) {
-  N half[Out][In];
+  constexpr auto in = static_cast<std::size_t>(In), out = static_cast<std::size_t>(Out);
+  N half[out][in];
   for (int j = 0; j < In; ++j) {
-    N column[In], to[Out];
+    N column[in], to[out];
     for (int i = 0; i < In; ++i) column[i] = load(i, j);
     transform(column, to);
     for (int i = 0; i < Out; ++i) half[i][j] = to[i];
   }
   for (int i = 0; i < Out; ++i) {
-    N to[Out];
+    N to[out];
     transform(half[i], to);
     for (int j = 0; j < Out; ++j) store(i, j, to[j]);
   }
