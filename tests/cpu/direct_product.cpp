@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 #include <gradus/base/random.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <vector>
@@ -42,6 +43,14 @@ struct product {
     return true;
   }
 };
+struct biased {  // adds what says where it was called
+  template <class N>
+  N operator()(N sums, std::int64_t i, std::int64_t j, std::size_t count) const {
+    std::vector<float> place(N::width);
+    for (std::size_t q = 0; q < count; ++q) place[q] = static_cast<float>(1000 * i + j) + static_cast<float>(q);
+    return sums + N::load_partial(place.data(), count);
+  }
+};
 using direct = detail::direct_product<float, fast>;
 }  // namespace
 
@@ -56,6 +65,30 @@ TEST_CASE("tiles give the product of operands in place and of packed ones, at dr
     direct{p.work()}.run<0, 0, false>(as_is{});
     CHECK(p.is_near());
   }
+}
+
+TEST_CASE("where packing both operands pays, the bits are those of tiles, and the epilogue sees every place once") {
+  random_stream r{13};
+  int paid = 0;
+  for (int trial = 0; trial < 6; ++trial) {
+    const auto extent = [&](int least, int most) {
+      return least + static_cast<std::int64_t>(r.uniform() * (most - least + 1));
+    };
+    const std::int64_t m = trial == 0 ? 48 : extent(48, 120), n = trial == 1 ? 96 : extent(96, 330),
+                       k = (std::int64_t{1} << 23) / (m * n) + 1 + extent(0, 20);
+    CAPTURE(m);
+    CAPTURE(n);
+    CAPTURE(k);
+    if (k < 96) continue;
+    product p{m, k, n, r.uniform() < .5, r.uniform() < .5};
+    direct{p.work()}.run<0, 0, true>(biased{});
+    product tiles = p;
+    std::fill(tiles.c.begin(), tiles.c.end(), -7.0f);
+    direct{tiles.work()}.run<0, 0, false>(biased{});
+    CHECK(p.c == tiles.c);
+    paid += direct::packed::pays(m, n, k) ? 1 : 0;
+  }
+  if (detail::pack<float, fast>::width > 1 && detail::tile_registers == 2) CHECK(paid >= 4);
 }
 
 TEST_CASE("few terms and many columns, packed in runs of whole registers") {

@@ -137,14 +137,17 @@ TEST_CASE("min, max, round and floor say what docs/arithmetic.md says") {
   }
 }
 
-TEST_CASE("a partial pack reads and writes its first places only") {
-  using P = detail::pack<float, fast>;
+TEST_CASE_TEMPLATE("a partial pack reads and writes its first places only", T, float, double) {
+  using P = detail::pack<T, fast>;
   for (std::size_t n = 0; n <= P::width; ++n) {
-    std::vector<float> x(n, 3.0f), y(P::width, -1.0f);
-    const P p = P::load_partial(x.data(), n, 7.0f);
-    for (std::size_t i = 0; i < P::width; ++i) CHECK(p[i] == (i < n ? 3.0f : 7.0f));
-    P(5.0f).store_partial(y.data(), n);
-    for (std::size_t i = 0; i < P::width; ++i) CHECK(y[i] == (i < n ? 5.0f : -1.0f));
+    std::vector<T> x(n), all(P::width), y(P::width + 2, T(-1));  // x ends where nothing more may be read
+    for (std::size_t i = 0; i < n; ++i) x[i] = T(3) + static_cast<T>(i);
+    for (std::size_t i = 0; i < P::width; ++i) all[i] = T(50) + static_cast<T>(i);
+    const P p = P::load_partial(x.data(), n, T(7));
+    for (std::size_t i = 0; i < P::width; ++i) CHECK(p[i] == (i < n ? x[i] : T(7)));
+    P::load(all.data()).store_partial(y.data() + 1, n);
+    CHECK(y[0] == -1);
+    for (std::size_t i = 0; i <= P::width; ++i) CHECK(y[1 + i] == (i < n ? all[i] : T(-1)));
   }
 }
 

@@ -21,6 +21,7 @@ struct direct_product {
   static constexpr std::int64_t row_columns = row_registers * width;
 
   using vectors = vector_products<T, A>;
+  using packed = packed_product<T, A>;
 
   matrix_product<T> g;
 
@@ -240,13 +241,13 @@ struct direct_product {
   template <int Registers, std::int64_t Rows, class E>
   void packed_columns(std::int64_t j, std::int64_t wide, const E& e) const {
     constexpr std::int64_t columns = Registers * width;
-    alignas(64) T packed[static_cast<std::size_t>(depth * columns)];
+    alignas(64) T block[static_cast<std::size_t>(depth * columns)];
     const std::int64_t blocks = (g.k + depth - 1) / depth, steps = ((g.k + blocks - 1) / blocks + 15) / 16 * 16;
     for (std::int64_t k0 = 0; k0 < g.k; k0 += steps) {
       const std::int64_t k1 = g.k - k0 < steps ? g.k : k0 + steps;
-      pack_columns<N>(packed, columns, g.b, j, wide, k0, k1);
+      pack_columns<N>(block, columns, g.b, j, wide, k0, k1);
       tile_work<T> w = work(j, wide);
-      w.x += k0 * w.step, w.y = packed, w.y_stride = columns, w.steps = k1 - k0, w.first = k0 == 0, w.last = k1 == g.k;
+      w.x += k0 * w.step, w.y = block, w.y_stride = columns, w.steps = k1 - k0, w.first = k0 == 0, w.last = k1 == g.k;
       rows_of<Registers, false, Rows>(w, e);
     }
   }
@@ -288,15 +289,15 @@ struct direct_product {
   bool is_shallow() const { return g.k <= vectors::most_terms && g.m >= vectors::results && g.n >= 128; }
   // Computes such a product row by row, so that the result is written in the order of memory.
   [[gnu::noinline]] void shallow(const epilogue_call<T>& finish) const {
-    alignas(64) T packed[static_cast<std::size_t>(depth * 2 * width)];
+    alignas(64) T block[static_cast<std::size_t>(depth * 2 * width)];
     // Whole registers of columns, so that the packed ones fit.
     const std::int64_t most = g.b.transposed ? depth * 2 / vectors::most_terms * width : g.n;
     for (std::int64_t j = 0; j < g.n; j += most) {
       matrix_product<T> some = g.part(0, g.m, j, g.n - j < most ? g.n : j + most);
       if (g.b.transposed) {
         const std::int64_t columns = (some.n + width - 1) / width * width;
-        pack_columns<N>(packed, columns, some.b, 0, some.n, 0, g.k);
-        some.b = {packed, columns, false};
+        pack_columns<N>(block, columns, some.b, 0, some.n, 0, g.k);
+        some.b = {block, columns, false};
       }
       std::int64_t i = 0;
       for (; i + vectors::results <= g.m; i += vectors::results) {
@@ -315,10 +316,6 @@ struct direct_product {
     tiles<N, static_cast<int>(Rows), static_cast<int>(Columns / width), false>::alone(w, e);
   }
 
-  // Returns whether packing both operands pays. Without SIMD it never does: such a machine has no stack for it.
-  static constexpr bool is_large(std::int64_t m, std::int64_t n, std::int64_t k) {
-    return N::width > 1 && m >= 256 && n >= 256 && k >= 256 && m * n * k >= std::int64_t{1} << 28;
-  }
   // Rows and Columns are those of the whole product where they are known, else 0. MayBeLarge is false where the known
   // extents rule a large product out.
   template <std::int64_t Rows, std::int64_t Columns, bool MayBeLarge, class E>
@@ -338,7 +335,7 @@ struct direct_product {
     if (g.m == 0 || g.n == 0) return;
     if (g.k == 0) return empty_sums<A>(g, product_into::overwrite, e);
     if constexpr (N::width > 1 && MayBeLarge)
-      if (is_large(g.m, g.n, g.k)) return packed_product<T, A>{g, product_into::overwrite}.run(finish);
+      if (packed::pays(g.m, g.n, g.k)) return packed{g, product_into::overwrite}.run(finish);
     if constexpr (Columns % row_columns == 0)
       if (g.m == 1 && !g.b.transposed && g.n % row_columns == 0) return single_row(finish);
     if constexpr (vectors::possible && Rows <= 1)

@@ -75,6 +75,13 @@ struct packed_product {
   matrix_product<T> g;
   product_into into;
 
+  // Returns whether packing both operands pays for a product of these extents, which narrow tiles read more often.
+  // Without SIMD it never does: such a machine has no stack for it.
+  static constexpr bool pays(std::int64_t m, std::int64_t n, std::int64_t k) {
+    constexpr bool narrow = registers < 3;
+    constexpr std::int64_t least_rows = narrow ? 48 : 256, least = narrow ? 96 : 256, all = 1 << (narrow ? 23 : 28);
+    return N::width > 1 && m >= least_rows && n >= least && k >= least && m * n * k >= all;
+  }
   // Computes tiles of as few registers as hold the columns.
   template <int Registers>
   static void tiles_of(const tile_work<T>& w, std::int64_t i) {

@@ -68,7 +68,7 @@ inline constexpr bool may_be_dots = [] {
 // one. A part of a product is never larger than the product.
 template <class S, class Direct>
 inline constexpr bool may_be_large =
-    Direct::is_large(known_extent<S>(1, 1 << 20), known_extent<S>(3, 1 << 20), known_extent<S>(2, 1 << 20));
+    Direct::packed::pays(known_extent<S>(1, 1 << 20), known_extent<S>(3, 1 << 20), known_extent<S>(2, 1 << 20));
 // Tells an epilogue that has `stored(first row, end, first column, end)` of each part once it lies in memory.
 template <class T, class E>
 GRADUS_INLINE void tell_stored(const matrix_product<T>& g, const E& e) {

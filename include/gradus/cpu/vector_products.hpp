@@ -19,15 +19,16 @@ struct vector_products {
 #else
   static constexpr bool possible = false;
 #endif
-  // These are the rows of the matrix that are added at a time, and the registers of each: 256 bytes of two rows, or 64
-  // of four.
+  // These are the rows of the matrix that are added at a time, for chains and for trees, and the registers of each: 256
+  // bytes of two rows, or 64 of four or eight.
   static constexpr bool has_wide = sizeof(T) * N::width == 64;
-  static constexpr int rows = has_wide ? 2 : 4, registers = has_wide ? 4 : 2;
+  static constexpr int rows = has_wide ? 2 : 4, tree_rows = has_wide ? 2 : 8, registers = has_wide ? 4 : 2;
 
   // Computes to[q] = to[q] + x[0] y[q] + x[step] y[stride + q] + ... of Rows rows, q < n, from 0 where `first`. The
-  // rows that come next lie `ahead` further.
+  // rows that come next lie `ahead` further. Numbers behind the last whole register are added in a register at `rest`,
+  // because a part of one is slow to read back.
   template <int Rows, bool Next = false>
-  [[gnu::noinline]] static void add_rows(T* to, std::int64_t n, const T* x, std::int64_t step, const T* y,
+  [[gnu::noinline]] static void add_rows(T* to, T* rest, std::int64_t n, const T* x, std::int64_t step, const T* y,
                                          std::int64_t stride, std::int64_t ahead, bool first) {
     N by[std::size_t{Rows}];
     const T* row[std::size_t{Rows}];
@@ -42,17 +43,22 @@ struct vector_products {
       }
       for (int i = 0; i < registers; ++i) sums[i].store(to + q + i * width);
     }
-    for (; q < n; q += width) {
-      const auto some = static_cast<std::size_t>(n - q < width ? n - q : width);
-      N sum = first ? N(T(0)) : N::load_partial(to + q, some);
-      for (int r = 0; r < Rows; ++r) sum = fma(by[r], N::load_partial(row[r] + q, some), sum);
-      sum.store_partial(to + q, some);
+    for (; q + width <= n; q += width) {
+      N sum = first ? N(T(0)) : N::load(to + q);
+      for (int r = 0; r < Rows; ++r) sum = fma(by[r], N::load(row[r] + q), sum);
+      sum.store(to + q);
+    }
+    if (q < n) {
+      const auto some = static_cast<std::size_t>(n - q);
+      N sum = first ? N(T(0)) : N::load(rest);
+      for (int r = 0; r < Rows; ++r) sum = fma(by[r], load_first<N>(row[r] + q, some), sum);
+      sum.store(rest);
     }
   }
 
   // Returns whether the chains of a single row are better computed along the rows of the matrix than in registers.
   static bool fits_chains(const matrix_product<T>& g) {
-    return g.m == 1 && !g.b.transposed && g.n > 4 * width && g.n % (8 * width) != 0;
+    return g.m == 1 && !g.b.transposed && g.n > (has_wide ? 4 : 24) * width && g.n % (8 * width) != 0;
   }
   // Computes chains of at most most_terms terms, of `results` rows of x at a time: the rows of x and of the result lie
   // `row` and `to_row` apart.
@@ -159,10 +165,13 @@ private:
 template <class T, class A>
 void vector_products<T, A>::chains(T* to, std::int64_t n, const T* x, std::int64_t step, const T* y,
                                    std::int64_t stride, std::int64_t k) {
+  alignas(64) T rest[N::width];
   std::int64_t p = 0;
   for (; p + rows <= k; p += rows)
-    add_rows<rows, true>(to, n, x + p * step, step, y + p * stride, stride, rows * stride, p == 0);
-  for (; p < k; ++p) add_rows<1>(to, n, x + p * step, step, y + p * stride, stride, 0, p == 0);
+    add_rows<rows, true>(to, rest, n, x + p * step, step, y + p * stride, stride, rows * stride, p == 0);
+  for (; p < k; ++p) add_rows<1>(to, rest, n, x + p * step, step, y + p * stride, stride, 0, p == 0);
+  if (const std::int64_t whole = n / width * width; whole < n)
+    N::load(rest).store_partial(to + whole, static_cast<std::size_t>(n - whole));
 }
 
 template <class T, class A>
@@ -174,17 +183,18 @@ void vector_products<T, A>::trees_across(T* to, std::int64_t n, const T* x, std:
     const std::int64_t p1 = k - p0 < run ? k : p0 + run;
     std::int64_t p = p0;
     const auto add = [&]<int Rows>(std::int64_t c) {
-      add_rows<Rows, (Rows > 2)>(lane[c], n, x + (p + c) * step, block * step, y + (p + c) * stride, block * stride,
-                                 stride, p == p0);
+      add_rows<Rows, (Rows > 2)>(lane[c], lane[c] + n / width * width, n, x + (p + c) * step, block * step,
+                                 y + (p + c) * stride, block * stride, stride, p == p0);
     };
-    for (; p1 - p > 4 * block; p += rows * block)
-      for (std::int64_t c = 0; c < block; ++c) add.template operator()<rows>(c);
-    for (std::int64_t c = 0; c < block && c < p1 - p; ++c) switch ((p1 - p - c + block - 1) / block) {
-      case 1: add.template operator()<1>(c); break;
-      case 2: add.template operator()<2>(c); break;
-      case 3: add.template operator()<3>(c); break;
-      default: add.template operator()<4>(c);
-      }
+    for (; p1 - p > (has_wide ? 4 : tree_rows) * block; p += tree_rows * block)
+      for (std::int64_t c = 0; c < block; ++c) add.template operator()<tree_rows>(c);
+    for (; p < p1; p += 4 * block)
+      for (std::int64_t c = 0; c < block && c < p1 - p; ++c) switch ((p1 - p - c + block - 1) / block) {
+        case 1: add.template operator()<1>(c); break;
+        case 2: add.template operator()<2>(c); break;
+        case 3: add.template operator()<3>(c); break;
+        default: add.template operator()<4>(c);
+        }
     const std::int64_t rest = (p1 - p0) % block;
     for (std::int64_t q = 0; q < n; q += width) {
       N sum[std::size_t{block}];
