@@ -45,6 +45,18 @@ TEST_CASE("filters of every number of channels, tap and stride: the order of sum
   }
 }
 
+// The sums of a piece have room for 64 taps; three rows of a window may have 93.
+TEST_CASE("filters of few taps in a row and of as many channels as a piece has: every sum has its place") {
+  lcg random{59};
+  const int width = static_cast<int>(detail::pack<float, fast>::width);
+  for (int trial = 0; trial < 12; ++trial) {
+    const int kw = 1 + 2 * static_cast<int>(random(3)), kh = 3 + static_cast<int>(random(3));
+    const int in = (20 + static_cast<int>(random(12))) / kw;
+    const int out = (9 + static_cast<int>(random(5))) * width - static_cast<int>(random(3));
+    check_filters<float, fast>({1, kh + 2, kw + 3, in, out, kh, kw, 1, 1, random(2) != 0}, random);
+  }
+}
+
 TEST_CASE("filters whose images need several blocks of places, or parts of a row of places") {
   lcg random{58};
   check_filters<float, fast>({2, 13, 21, 22, 18, 3, 3, 1, 1, true}, random);

@@ -32,10 +32,13 @@ struct filter_product {
     const std::int64_t grain = turned ? width : row_grain, most = most_taps / grain * grain;
     const std::int64_t pieces = (run + most - 1) / most,
                        tall = ((run + pieces - 1) / pieces + grain - 1) / grain * grain;
+    // Rows of a window whose sums have room are computed together.
+    const std::int64_t fitting = static_cast<std::int64_t>(most_sums) / (run * wide),
+                       most_together = fitting < most_rows ? fitting : most_rows;
     const index_range mine = s.share(g.kh * pieces);
     for (std::int64_t i = 0; i < g.images || i == 0; i += group)
       for (std::int64_t p = mine.first, rows; p < mine.last; p += rows) {
-        rows = turned || run >= few_taps ? 1 : mine.last - p < most_rows ? mine.last - p : most_rows;
+        rows = turned || run >= few_taps ? 1 : mine.last - p < most_together ? mine.last - p : most_together;
         const std::int64_t first = p % pieces * tall, n = run - first < tall ? run - first : tall;
         T* const to = df + (p / pieces * run + first) * g.out;
         if (i == 0) std::memset(to, 0, static_cast<std::size_t>(rows * n * g.out) * sizeof(T));
