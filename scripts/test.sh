@@ -5,7 +5,7 @@
 #                              smaller sample with clang 16 under ASan + UBSan, and under TSan of those in which threads begin
 #   scripts/test.sh --quick    the same with g++, nothing else
 #   scripts/test.sh --all      the same without samples, then: what users' options make of five rooms (-O2 -march=native), clang 16
-#                              whole, clang 19 edge core, SSE2-only and AVX2 builds, four rooms on 64-bit and 32-bit ARM,
+#                              whole, its kernels under ASan with this machine's registers, clang 19 edge core, SSE2-only and AVX2 builds, four rooms on 64-bit and 32-bit ARM,
 #                              RISC-V and IBM Z under qemu and on 32-bit x86, LLVM's standard library; clang 19 whole (newest, libc++-19) if GRADUS_NEWEST names a folder into which xtl,
 #                              xtensor, xsimd, cereal and doctest were installed, newer than the system's; and the steps
 #                                long          thousands of samples where the default takes dozens: kill sweeps and others
@@ -35,7 +35,7 @@ for option in "$@"; do
 done
 drawn=ON whole=(g++ asan tsan)
 if [ -n "$all" ]; then
-  drawn=OFF whole+=(optimized clang-16 clang-19 newest libc++-16 libc++-19 sse2 avx2 aarch64 armhf riscv64 s390x i686 long threads mutants compile_cost)
+  drawn=OFF whole+=(asan-native optimized clang-16 clang-19 newest libc++-16 libc++-19 sse2 avx2 aarch64 armhf riscv64 s390x i686 long threads mutants compile_cost)
 fi
 [ ${#steps[@]} -gt 0 ] || steps=("${whole[@]}")
 
@@ -67,7 +67,7 @@ run_preset() {
     # Keep going: one broken file should not hide the others, and what was built is still tested.
     cmake --build "$dir" -j "$jobs" -- -k 0 >"$report/build" 2>&1 || built=no
     [ $built = yes ] || grep -vE '^\[[0-9]+/[0-9]+\] (Building|Linking|Running)' "$report/build"
-    case $preset in asan | tsan) run=("${plainly[@]}") ;; esac
+    case $preset in asan* | tsan) run=("${plainly[@]}") ;; esac
     TSAN_OPTIONS=halt_on_error=1 "${run[@]}" ctest --test-dir "$dir" -j "$jobs" --output-on-failure --no-tests=error 2>&1 |
       tee "$report/$preset"
     passed=${PIPESTATUS[0]}
